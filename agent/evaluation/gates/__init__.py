@@ -1,0 +1,1 @@
+"""One file per gate, cheap to dear; each names the cheat or fault that it answers."""

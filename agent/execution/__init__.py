@@ -1,0 +1,1 @@
+"""Where device code runs: the compiler, the CPU emulator, background GPU processes."""

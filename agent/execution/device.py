@@ -1,0 +1,184 @@
+"""One interface for every place where device code runs: same requests, same answers.
+
+The emulator and the GPU runners both satisfy :class:`Device`. Contents of buffers go in as arrays of bytes or as a
+recipe (counter-based, so that any part can be made alone); outputs come back as arrays of bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from attrs import field, frozen
+
+from agent.execution.compiler.result import Build
+from agent.workload.binding import BoundStep
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@frozen
+class Recipe:
+    """Contents that are computed on demand: ``make(start, stop)`` gives the bytes ``start <= i < stop``."""
+
+    nbytes: int
+    make: Callable[[int, int], Bytes] = field(repr=False)
+
+
+@frozen
+class Poison:
+    """Contents that stand for "nothing was written here": every byte is ``byte``; reading it is an uninitialised read."""
+
+    byte: int = 0xCB
+
+
+@frozen
+class Image:
+    """A buffer as it is before the run.
+
+    ``offset`` shifts its address by that many bytes from a 256-byte boundary. ``alias`` names another image whose
+    memory this one shares (from its start). ``symbol`` marks a module variable rather than an allocation.
+    """
+
+    name: str
+    nbytes: int
+    contents: Bytes | Recipe | Poison
+    offset: int = 0
+    alias: str | None = None
+    symbol: bool = False
+
+
+@frozen
+class Request:
+    """Run ``steps`` of ``build`` over ``images`` and return the bytes of ``outputs``.
+
+    ``checks`` is a subset of ``{"bounds", "races", "initialised", "barriers"}`` (``bounds`` is always on in the
+    emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
+    the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for counters.
+    """
+
+    build: Build
+    steps: tuple[BoundStep, ...]
+    images: tuple[Image, ...]
+    outputs: tuple[str, ...]
+    checks: frozenset[str] = frozenset()
+    blocks: Callable[[int], tuple[int, ...]] | None = field(default=None, repr=False)
+    step_cap: int = 20_000_000_000
+    seconds: float = 60.0
+    count: bool = False
+    cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
+
+
+@frozen
+class Where:
+    """One thread at one instruction; ``line`` is 1-based in the user's ``file`` (0 where unknown)."""
+
+    file: str
+    line: int
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+
+
+@frozen
+class Fault:
+    """Something that the program must not do.
+
+    ``kind``: ``out-of-bounds read``, ``out-of-bounds write``, ``misaligned access``, ``uninitialised read``,
+    ``shared-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``, ``step limit``,
+    ``null pointer``, ``invalid shuffle mask``, ``trap``. ``benign`` marks same-value write races. ``other`` is the
+    second party of a race. ``count`` is how many times it was seen.
+    """
+
+    kind: str
+    kernel: str
+    where: Where
+    message: str
+    other: Where | None = None
+    benign: bool = False
+    count: int = 1
+
+
+@frozen
+class LineCounters:
+    """Counts for one source line of one kernel, summed over the warps that ran.
+
+    ``requests``: warp-wide global loads, stores and atomics; ``sectors``: 32-byte sectors they touched; ``ideal_sectors``: the
+    fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses and the passes they took
+    (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts warp-instructions,
+    ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those where lanes parted.
+    """
+
+    requests: int = 0
+    sectors: int = 0
+    ideal_sectors: int = 0
+    load_sectors: int = 0
+    store_sectors: int = 0
+    shared_requests: int = 0
+    wavefronts: int = 0
+    instructions: int = 0
+    thread_instructions: int = 0
+    branches: int = 0
+    divergent: int = 0
+    barriers: int = 0
+    atomics: int = 0
+    local_requests: int = 0
+
+
+@frozen
+class LaunchCounters:
+    """Counts of one launch. ``lines`` is keyed by 1-based source line; ``mix`` counts warp-instructions by class.
+
+    ``touched`` maps each buffer to the distinct 32-byte sectors that the blocks that ran read and wrote (the least
+    DRAM traffic); ``block_touched`` is the same summed over single blocks, so that re-use between blocks shows.
+    ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``special`` (sfu), ``load``, ``store``, ``shared``, ``atomic``, ``barrier``,
+    ``shuffle``, ``branch``, ``convert``, ``other``.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    blocks_run: int
+    lines: Mapping[int, LineCounters]
+    mix: Mapping[str, int]
+    touched_read: Mapping[str, int]
+    touched_written: Mapping[str, int]
+    block_touched: Mapping[str, int]
+
+    def total(self, name: str) -> int:
+        """The sum of one LineCounters field over all lines."""
+        return sum(int(getattr(counters, name)) for counters in self.lines.values())
+
+
+@frozen
+class Answer:
+    """What a run did.
+
+    ``status``: ``ok``; ``fault`` (ended early or not, see ``faults``); ``refused`` (something here cannot run this: ``message``
+    names it); ``timeout``; ``crashed``; ``cancelled``; ``unavailable``. ``outputs`` holds the bytes of each output asked for
+    (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell (None otherwise).
+    ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one.
+    """
+
+    status: str
+    outputs: Mapping[str, Bytes]
+    written: Mapping[str, npt.NDArray[np.bool_]] | None
+    faults: tuple[Fault, ...]
+    counters: tuple[LaunchCounters, ...]
+    message: str
+    seconds: float
+    thread_instructions: int = 0
+    complete: bool = True
+
+
+class Device(Protocol):
+    """Where code runs. ``name`` is what users see: ``emulated`` or the card's own name. ``emulated`` tells the kinds apart."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def emulated(self) -> bool: ...
+
+    def run(self, request: Request) -> Answer:
+        """Run it. Never raises for what the program does; the answer says what happened."""
+        ...

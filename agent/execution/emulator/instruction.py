@@ -1,0 +1,140 @@
+"""PTX decoded once: the one form that every back end, check and counter reads.
+
+A register is a slot in one of four files by width; types live in the instruction, as PTX's own untyped view has it.
+"""
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+
+@frozen
+class Register:
+    """``file`` is ``pred``, ``b16``, ``b32`` or ``b64`` (8-bit registers live in ``b16``, as ptxas keeps them)."""
+
+    name: str
+    file: str
+    slot: int
+
+
+@frozen
+class Immediate:
+    """A literal as its bit pattern: integers in two's complement of 64 bits, floats as the bits of ``f32``/``f64``.
+
+    ``kind``: ``int``, ``f32`` (``0f...``), ``f64`` (``0d...`` or a plain decimal).
+    """
+
+    bits: int
+    kind: str
+
+
+@frozen
+class Special:
+    """A special register: ``tid.x``, ``ntid.y``, ``ctaid.z``, ``nctaid.x``, ``laneid``, ``warpid``, ``clock``, ..."""
+
+    name: str
+
+
+@frozen
+class Symbol:
+    """The address of a variable (or a parameter), plus a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@frozen
+class Address:
+    """A memory operand ``[base + offset]``; ``base`` None is an absolute address."""
+
+    base: Register | Symbol | None
+    offset: int = 0
+
+
+@frozen
+class Vector:
+    """``{a, b, c, d}``; an element may be None for the sink ``_``."""
+
+    elements: "tuple[Operand | None, ...]"
+
+
+@frozen
+class Label:
+    """A branch target, resolved to an index into the function's instructions."""
+
+    name: str
+    target: int
+
+
+Operand = Register | Immediate | Special | Symbol | Address | Vector | Label
+
+
+@frozen
+class Guard:
+    """``@p`` or ``@!p``."""
+
+    register: Register
+    negated: bool
+
+
+@frozen
+class Instruction:
+    """``ld.global.nc.v4.f32`` is base ``ld``, modifiers ``("global", "nc", "v4")``, types ``("f32",)``.
+
+    ``types`` holds the type suffixes in order (``cvt.rn.f32.s32`` has two). ``destinations`` come first in PTX; a
+    store, branch or barrier has none. ``file``/``line`` are those of the last ``.loc`` (0 where there was none).
+    ``text`` is the instruction as written, for messages.
+    """
+
+    base: str
+    modifiers: tuple[str, ...]
+    types: tuple[str, ...]
+    destinations: tuple[Operand, ...]
+    sources: tuple[Operand, ...]
+    guard: Guard | None
+    file: int
+    line: int
+    text: str = field(eq=False)
+
+    @property
+    def opcode(self) -> str:
+        return ".".join((self.base, *self.modifiers, *self.types))
+
+
+@frozen
+class Variable:
+    """``space``: ``global``, ``const``, ``shared``, ``local``, ``param``. ``initial`` is None where PTX gives no initialiser;
+    ``external`` marks ``.extern .shared`` (dynamic shared memory, size 0). ``relocations``: byte offset -> symbol."""
+
+    name: str
+    space: str
+    nbytes: int
+    alignment: int
+    initial: bytes | None = None
+    external: bool = False
+    relocations: Mapping[int, Symbol] = field(factory=dict)
+
+
+@frozen
+class Function:
+    """A kernel (``entry``) or device function. ``registers`` counts slots per file. ``parameters`` in order."""
+
+    name: str
+    entry: bool
+    parameters: tuple[Variable, ...]
+    returns: tuple[Variable, ...]
+    variables: tuple[Variable, ...]
+    registers: Mapping[str, int]
+    instructions: tuple[Instruction, ...]
+    max_threads: tuple[int, int, int] | None = None
+
+
+@frozen
+class Module:
+    """``files`` maps ``.file`` numbers to paths."""
+
+    version: str
+    target: str
+    variables: Mapping[str, Variable]
+    functions: Mapping[str, Function]
+    files: Mapping[int, str]

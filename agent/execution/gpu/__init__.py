@@ -1,0 +1,1 @@
+"""Disposable background processes that run device code on a real GPU."""

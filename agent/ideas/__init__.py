@@ -1,0 +1,1 @@
+"""An Idea in words -> Candidates in code."""

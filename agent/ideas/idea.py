@@ -1,0 +1,61 @@
+"""Ideas in words, and candidates in code. A candidate is data: device source, a plan, a rationale."""
+
+import enum
+
+from attrs import frozen
+
+from agent.workload.plan import Plan
+
+
+class Scope(enum.Enum):
+    """What a rewrite may change, narrowest first; the user's choice."""
+
+    DROP_IN = "drop-in"
+    RELAUNCH = "relaunch"
+    PLAN = "plan"
+
+    def allows(self, other: "Scope") -> bool:
+        order = list(Scope)
+        return order.index(other) <= order.index(self)
+
+
+@frozen
+class Expectation:
+    """Which counter should move, and to what fraction of its value (0.5: half)."""
+
+    counter: str
+    factor: float
+    words: str
+
+
+@frozen
+class Idea:
+    """What to change, why it should help here, what should move, and what could break. Words first.
+
+    ``name`` is the stable name of its kind (``online-softmax``), ``source`` who had it (``catalog``, ``user``, ``model``).
+    """
+
+    name: str
+    title: str
+    why: str
+    expects: tuple[Expectation, ...]
+    risk: str
+    scope: Scope
+    source: str
+    line: int
+
+
+@frozen
+class Candidate:
+    """A rewrite of one kernel: ``code`` replaces the kernel's definition (helpers and further kernels included).
+
+    ``plan`` says how it is launched; ``variant`` tells implementations of the same idea apart; ``ideas`` lists the
+    ideas applied from the original on, oldest first.
+    """
+
+    ideas: tuple[Idea, ...]
+    variant: str
+    code: str
+    plan: Plan
+    rationale: str
+    scope: Scope

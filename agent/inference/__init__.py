@@ -1,0 +1,1 @@
+"""Finding a workload by running code. What can be found by reading alone lives in ``agent.workload``."""

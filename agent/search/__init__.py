@@ -1,0 +1,1 @@
+"""Rounds, branching and budget: from ideas and verdicts to at most three proposals."""

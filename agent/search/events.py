@@ -1,0 +1,95 @@
+"""The event stream of a search: what every front end shows, in the order in which it happened."""
+
+from attrs import frozen
+
+from agent.evaluation.verdict import Verdict
+from agent.ideas.idea import Idea
+
+
+@frozen
+class Started:
+    kernel: str
+    file: str
+    line: int
+    signature: str
+    target: str
+    device: str
+
+
+@frozen
+class WorkloadFound:
+    """``arguments`` in words, ``origin`` in words (``launch at line 61, extents from cudaMalloc``)."""
+
+    arguments: str
+    origin: str
+
+
+@frozen
+class ContractFound:
+    summary: str
+    broken: bool
+
+
+@frozen
+class HeadroomFound:
+    """``ratio`` to the floor on ``target``; ``counted`` and ``needed`` are DRAM bytes."""
+
+    ratio: float | None
+    counted: int
+    needed: int
+    target: str
+    note: str
+
+
+@frozen
+class IdeasFound:
+    ideas: tuple[Idea, ...]
+    considered: tuple[tuple[str, str], ...]
+
+
+@frozen
+class RoundStarted:
+    number: int
+    candidates: int
+
+
+@frozen
+class CandidateJudged:
+    round: int
+    identifier: str
+    title: str
+    variant: str
+    verdict: Verdict | None
+    note: str
+
+
+@frozen
+class RoundEnded:
+    number: int
+    right: int
+    wrong: int
+    less_precise: int
+    duplicates: int
+    undecided: int
+    best: float | None
+
+
+@frozen
+class Finished:
+    """``reason``: ``done``, ``budget``, ``cancelled``, ``nothing applicable``, ``no headroom``, ``broken original``, ``no workload``."""
+
+    reason: str
+    message: str
+
+
+Event = (
+    Started
+    | WorkloadFound
+    | ContractFound
+    | HeadroomFound
+    | IdeasFound
+    | RoundStarted
+    | CandidateJudged
+    | RoundEnded
+    | Finished
+)

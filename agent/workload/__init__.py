@@ -1,0 +1,1 @@
+"""What a kernel is run on, as values: workloads, plans, directives, generators, static inference."""

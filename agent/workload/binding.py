@@ -1,0 +1,78 @@
+"""Binding: a workload and a plan at given sizes become concrete launches and byte counts."""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from agent.workload.workload import Access, Domain
+
+Three = tuple[int, int, int]
+
+
+@frozen
+class BoundBuffer:
+    """``count`` elements of ``dtype``, ``nbytes`` in all; ``low``/``high`` are the domain's bounds as numbers."""
+
+    name: str
+    dtype: str
+    count: int
+    nbytes: int
+    access: Access
+    domain: Domain
+    low: float | None
+    high: float | None
+    symbol: bool = False
+    scratch: bool = False
+    zeroed: bool = False
+
+
+@frozen
+class PointerArgument:
+    """The address of ``buffer`` plus ``offset`` bytes."""
+
+    buffer: str
+    offset: int = 0
+
+
+@frozen
+class ValueArgument:
+    """A scalar of ``dtype`` passed by value."""
+
+    dtype: str
+    value: int | float
+
+
+Argument = PointerArgument | ValueArgument
+
+
+@frozen
+class BoundLaunch:
+    kernel: str
+    grid: Three
+    block: Three
+    shared: int
+    arguments: tuple[Argument, ...]
+
+
+@frozen
+class BoundFill:
+    buffer: str
+    byte: int
+
+
+@frozen
+class BoundCopy:
+    target: str
+    source: str
+
+
+BoundStep = BoundLaunch | BoundFill | BoundCopy
+
+
+@frozen
+class Bound:
+    """A plan at concrete sizes: repeats unrolled, swaps resolved, every number a number."""
+
+    sizes: Mapping[str, int]
+    buffers: tuple[BoundBuffer, ...]
+    steps: tuple[BoundStep, ...]

@@ -1,0 +1,104 @@
+"""Workloads: arguments, sizes, value domains, plan, comparators and tolerance, each with its provenance."""
+
+import enum
+
+from attrs import field, frozen
+
+from agent.workload.expression import Expression
+from agent.workload.plan import Plan
+
+
+class Access(enum.Enum):
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+
+
+@frozen
+class Origin:
+    """Where a value came from: ``directive``, ``settings``, ``literal``, ``macro``, ``allocation``, ``launch``,
+    ``argv default``, ``signature``, ``assumed``; with the 1-based line where one is known."""
+
+    kind: str
+    line: int | None = None
+    detail: str = ""
+
+
+@frozen
+class Domain:
+    """Which values a buffer or scalar may hold.
+
+    ``kind`` is one of the generator names of ``agent.workload.generators`` (``normal``, ``uniform``, ``integers``,
+    ``index``, ``offsets``, ``permutation``, ``sorted``, ``constant``, ``zeros``, ...); ``low``/``high`` are bounds
+    (``low <= v < high`` for integers, ``low <= v <= high`` for floats), and ``given`` says that the user or the
+    source stated the domain, so that input families outside it are not tried.
+    """
+
+    kind: str
+    low: Expression | None = None
+    high: Expression | None = None
+    given: bool = False
+
+
+@frozen
+class Buffer:
+    """A device allocation that a pointer argument refers to.
+
+    ``dtype`` names one element (``f32``; ``f32x4`` for ``float4``; ``b12`` for a 12-byte struct), ``extent`` counts
+    elements. ``symbol`` marks a ``__constant__``/``__device__`` variable of that name instead of an allocation.
+    """
+
+    name: str
+    dtype: str
+    extent: Expression
+    access: Access
+    domain: Domain
+    origin: Origin
+    symbol: bool = False
+
+
+@frozen
+class Size:
+    """A free integer of the workload: what is varied when other sizes are tried."""
+
+    name: str
+    value: int
+    origin: Origin
+    minimum: int = 1
+
+
+@frozen
+class Constant:
+    """A named number that is not varied: a scalar argument's value, a macro, a float coefficient."""
+
+    name: str
+    value: Expression
+    origin: Origin
+
+
+@frozen
+class Comparator:
+    """How one output is compared: ``exact``, ``numeric``, ``multiset``, ``argmax``, ``distribution``, or ``auto``.
+
+    ``tolerance`` (relative to the output's scale) is the user's own, if given; None means that gate 5's budget decides.
+    """
+
+    kind: str = "auto"
+    tolerance: float | None = None
+
+
+@frozen
+class Workload:
+    """Everything needed to run one kernel, or a plan of several, without the user's host code."""
+
+    kernel: str
+    sizes: tuple[Size, ...]
+    constants: tuple[Constant, ...]
+    buffers: tuple[Buffer, ...]
+    plan: Plan
+    comparators: tuple[tuple[str, Comparator], ...] = ()
+    lossy: bool = False
+    origin: Origin = field(factory=lambda: Origin("directive"))
+
+    def buffer(self, name: str) -> Buffer:
+        return next(buffer for buffer in self.buffers if buffer.name == name)

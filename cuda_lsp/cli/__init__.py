@@ -1,0 +1,1 @@
+"""The ``cuda-lsp`` command: one file per subcommand."""
