@@ -1,0 +1,23 @@
+"""Candidates that compile to the same code are one candidate."""
+
+import hashlib
+import re
+
+from agent.execution.compiler.result import Build
+from agent.workload.binding import Bound
+
+_NOISE = re.compile(r"//[^\n]*|^\s*\.(loc|file|section)\b[^\n]*$|\s+", re.MULTILINE)
+_NAME = re.compile(r"(?<![\w$.])_Z\w+")
+
+
+def machine_key(build: Build, bound: Bound) -> str:
+    """A hash of the PTX without lines, comments and mangled names, and of the concrete launches: what the card would do."""
+    text = build.ptx
+    for number, entry in enumerate(build.entries.values()):
+        text = re.sub(rf"(?<![\w$]){re.escape(entry)}(?=[\W_])", f"entry{number}", text)
+    names: dict[str, str] = {}
+    text = _NAME.sub(lambda match: names.setdefault(match[0], f"name{len(names)}"), text)
+    digest = hashlib.sha256(_NOISE.sub(" ", text).encode())
+    kernels = {kernel: f"entry{number}" for number, kernel in enumerate(build.entries)}
+    digest.update(re.sub(r"kernel='([^']*)'", lambda m: kernels.get(m[1], m[1]), repr(bound.steps)).encode())
+    return digest.hexdigest()

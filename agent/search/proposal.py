@@ -1,0 +1,43 @@
+"""What a search ends with: rewrites to show, each with its verdict and its diff."""
+
+from attrs import frozen
+
+from agent.evaluation.verdict import Verdict
+from agent.ideas.idea import Candidate
+from agent.search.select import changed_lines
+from agent.search.node import Node
+from agent.search.launches import HostEdits, host_edits
+from agent.source.diff import unified
+from agent.source.document import Document
+from agent.workload.workload import Workload
+
+
+@frozen
+class Proposal:
+    """A rewrite worth showing. ``document`` is the user's file with it applied, launch sites included; where a launch
+    site cannot be edited by us, ``by_hand`` says what the user has to change, and applying it alone would be wrong."""
+
+    identifier: str
+    title: str
+    candidate: Candidate
+    verdict: Verdict
+    document: Document
+    diff: str
+    changed_lines: int
+    by_hand: str
+
+
+def propose(node: Node, original: Node, workload: Workload) -> Proposal:
+    """The proposal of a judged node."""
+    assert node.candidate is not None and node.verdict is not None
+    edits: HostEdits = host_edits(original.program, node.program, workload)
+    return Proposal(
+        identifier=node.identifier,
+        title=node.title,
+        candidate=node.candidate,
+        verdict=node.verdict,
+        document=edits.document,
+        diff=unified(original.program.document, edits.document),
+        changed_lines=changed_lines(node, original),
+        by_hand=edits.by_hand,
+    )

@@ -1,0 +1,78 @@
+"""Which nodes live on, and which are shown."""
+
+import difflib
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from agent.search.node import Node
+
+WORTH_SHOWING = 1.02
+"""An effect below two per cent is not called faster (design of the timing gate); an estimate is no finer."""
+
+LARGE_CHANGE = 60
+"""Changed lines above which a small win is not worth a reader's time ..."""
+
+LARGE_CHANGE_NEEDS = 1.1
+"""... unless it brings this much."""
+
+
+def survivors(nodes: Sequence[Node], beam: int) -> tuple[Node, ...]:
+    """The parents of the next round: the ``beam`` fastest right nodes, and beside them, for one round, a right node that is
+    no faster yet moved the counter that its idea named by at least half of what was expected. Winners of published
+    searches came through such steps (four of thirteen in CRFM's convolution)."""
+    right = [node for node in nodes if node.verdict and node.verdict.shown]
+    faster = sorted((node for node in right if node.ratio > 1.0), key=lambda node: -node.ratio)[:beam]
+    kept = [evolve(node, stale=node.stale + 1) for node in right if node not in faster and moved_its_counter(node)]
+    return (*faster, *[node for node in kept if node.stale <= 1][:1])
+
+
+def moved_its_counter(node: Node) -> bool:
+    if node.candidate is None or node.verdict is None:
+        return False
+    counters = node.verdict.evidence.counters
+    for expectation in node.candidate.ideas[-1].expects:
+        if expectation.counter not in counters:
+            continue
+        old, new = counters[expectation.counter]
+        if old > 0 and new / old <= 1 - (1 - expectation.factor) / 2:
+            return True
+    return False
+
+
+def changed_lines(node: Node, original: Node) -> int:
+    """How many lines a reviewer has to read: added plus removed."""
+    old, new = original.program.document.text.splitlines(), node.program.document.text.splitlines()
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return sum((i2 - i1) + (j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")
+
+
+def front(nodes: Sequence[Node], original: Node, most: int, lossy: bool) -> tuple[Node, ...]:
+    """The nodes worth proposing: right, precise enough, better than the original, and on the front of speed, error and
+    size of the change; fastest first, but a small win in a large change never comes first."""
+    accepted = ("same", "better", "less") if lossy else ("same", "better")
+    worthy = [node for node in nodes if _is_right(node) and node.verdict.precision.state in accepted]  # type: ignore[union-attr]
+    worthy = [node for node in worthy if node.ratio >= WORTH_SHOWING]
+    costs = {id(node): _costs(node, original) for node in worthy}
+    best = [node for node in worthy if not any(_dominates(costs[id(other)], costs[id(node)]) for other in worthy)]
+
+    def order(node: Node) -> tuple[bool, float]:
+        unreadable = changed_lines(node, original) > LARGE_CHANGE and node.ratio < LARGE_CHANGE_NEEDS
+        return unreadable, -node.ratio
+
+    return tuple(sorted(best, key=order)[:most])
+
+
+def _is_right(node: Node) -> bool:
+    return node.verdict is not None and node.verdict.correctness.state == "right"
+
+
+def _costs(node: Node, original: Node) -> tuple[float, float, float]:
+    assert node.verdict is not None
+    lossy = 1.0 if node.verdict.precision.state == "less" else 0.0
+    # Ratios within one per cent are one figure: a longer rewrite has to earn its lines.
+    return (-round(node.ratio, 2), lossy, float(changed_lines(node, original)))
+
+
+def _dominates(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,68 @@
+"""The command ``cuda-lsp``: finds its subcommands, and is the one place where an error becomes a message and an exit code."""
+
+import importlib
+import pkgutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import click
+
+import cuda_lsp
+from cuda_lsp import cli
+from cuda_lsp.cli.exits import CommandError, Exit
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(cuda_lsp.__version__, prog_name="cuda-lsp")
+def group() -> None:
+    """What the hardware will do with a CUDA kernel, and rewrites that are proved before they are shown."""
+
+
+def _register() -> None:
+    """Every module of this package that has a ``command`` is a subcommand: adding a file adds a command."""
+    for module in pkgutil.iter_modules(cli.__path__):
+        command = getattr(importlib.import_module(f"{cli.__name__}.{module.name}"), "command", None)
+        if isinstance(command, click.Command):
+            group.add_command(command)
+
+
+def main() -> None:
+    """Entry point. Never shows a traceback."""
+    _register()
+    try:
+        code = group.main(standalone_mode=False) or Exit.OK
+    except click.exceptions.Abort:
+        code = _say("interrupted", Exit.INTERRUPTED)
+    except KeyboardInterrupt:
+        code = _say("interrupted", Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        code = Exit.USAGE
+    except CommandError as error:
+        code = _say(str(error), error.code)
+    except BrokenPipeError:
+        # The reader went away (`| head`): that is no error of ours. Keep the interpreter from writing at exit.
+        sys.stdout = open("/dev/null", "w") if Path("/dev/null").exists() else sys.stdout  # noqa: SIM115, PTH123
+        code = Exit.OK
+    except Exception:
+        code = _say(_report(), Exit.INTERNAL)
+    sys.exit(int(code))
+
+
+def _say(message: str, code: Exit) -> Exit:
+    click.echo(f"cuda-lsp: {message}", err=True)
+    return code
+
+
+def _report() -> str:
+    """Writes what happened to a file for a bug report; no source text goes into it beyond our own."""
+    text = traceback.format_exc()
+    last = text.strip().splitlines()[-1]
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="cuda-lsp-", suffix=".log", delete=False) as file:
+            file.write(text)
+        return f"internal error ({last}). A report is in {file.name}; nothing of yours was changed"
+    except OSError:
+        return f"internal error ({last}). Nothing of yours was changed"

@@ -1,0 +1,169 @@
+"""Events, verdicts and proposals as the lines that a terminal shows."""
+
+from collections.abc import Callable, Iterable
+
+from agent.evaluation.verdict import Correctness, Precision, Speed, Verdict
+from agent.search import events
+from agent.search.proposal import Proposal
+
+_LABEL = 11
+
+
+def line(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}".rstrip()
+
+
+def size(count: float) -> str:
+    """A byte count in words: 4.3 GB. Decimal units, as bandwidths have them."""
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if abs(count) < 1000 or unit == "TB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable")
+
+
+def down(ratio: float) -> str:
+    """A ratio with two decimals, rounded towards no effect: never in our favour."""
+    return f"{int(ratio * 100) / 100:.2f}x"
+
+
+def event_lines(event: events.Event) -> list[str]:
+    """The lines for one event; none for those that only a progress display shows."""
+    writer = _WRITERS.get(type(event))
+    return list(writer(event)) if writer else []
+
+
+def _started(event: events.Started) -> Iterable[str]:
+    yield f"{event.signature}      {event.file}:{event.line}"
+
+
+def _workload(event: events.WorkloadFound) -> Iterable[str]:
+    yield line("workload", f"{event.arguments}     {event.origin}")
+
+
+def _contract(event: events.ContractFound) -> Iterable[str]:
+    yield line("contract", ("BROKEN: " if event.broken else "") + event.summary)
+
+
+def _headroom(event: events.HeadroomFound) -> Iterable[str]:
+    if event.ratio is None:
+        yield line("headroom", f"unknown: {event.note}")
+    else:
+        traffic = f"{size(event.counted)} counted, {size(event.needed)} needed"
+        note = f"; {event.note}" if event.note else ""
+        yield line("headroom", f"{down(event.ratio)} to the floor on {event.target}, estimated ({traffic}){note}")
+
+
+def _ideas(event: events.IdeasFound) -> Iterable[str]:
+    for number, idea in enumerate(event.ideas, 1):
+        expects = "; ".join(expectation.words for expectation in idea.expects)
+        yield line("ideas" if number == 1 else "", f"{number} {idea.title}   [{idea.name}, {idea.scope.value}]   expects {expects}")
+        yield line("", f"  {idea.why}")
+        if idea.risk:
+            yield line("", f"  may break: {idea.risk}")
+
+
+def _judged(event: events.CandidateJudged) -> Iterable[str]:
+    text = verdict_text(event.verdict) if event.verdict else event.note
+    if event.verdict and event.note:
+        text = f"{text}; {event.note}"
+    yield line("", f"{event.identifier} {event.variant}: {text}")
+
+
+def _round_ended(event: events.RoundEnded) -> Iterable[str]:
+    total = event.right + event.wrong + event.less_precise + event.duplicates + event.undecided
+    counts = [
+        f"{count} {name}"
+        for count, name in (
+            (event.right, "right"),
+            (event.wrong, "wrong"),
+            (event.less_precise, "less precise"),
+            (event.undecided, "undecided"),
+            (event.duplicates, "duplicate" + "s" * (event.duplicates != 1)),
+        )
+        if count
+    ]
+    best = f"    best so far {down(event.best)}" if event.best else ""
+    yield line(f"round {event.number}", f"{total} candidate{'s' * (total != 1)}: {', '.join(counts)}{best}")
+
+
+_WRITERS: dict[type, Callable[..., Iterable[str]]] = {
+    events.Started: _started,
+    events.WorkloadFound: _workload,
+    events.ContractFound: _contract,
+    events.HeadroomFound: _headroom,
+    events.IdeasFound: _ideas,
+    events.CandidateJudged: _judged,
+    events.RoundEnded: _round_ended,
+}
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """The three axes on one line, each with what it rests on."""
+    if verdict.correctness.state == "wrong":
+        return correctness_text(verdict.correctness)
+    return "; ".join(
+        (correctness_text(verdict.correctness), precision_text(verdict.precision), speed_text(verdict.speed)),
+    )
+
+
+def correctness_text(correctness: Correctness) -> str:
+    if correctness.state != "right":
+        return f"{correctness.state} ({correctness.reason})"
+    ran = [f"{len(correctness.families)} families", f"{len(correctness.sizes)} sizes"]
+    if correctness.largest:
+        ran[-1] += f" up to {correctness.largest}"
+    if correctness.sampled:
+        ran.append(correctness.sampled)
+    return f"right ({correctness.device}: {', '.join(ran)})"
+
+
+def precision_text(precision: Precision) -> str:
+    if precision.state == "unchecked":
+        return f"precision not checked ({precision.oracle})"
+    text = f"{precision.state} precision"
+    if precision.state != "same" and precision.candidate_error is not None and precision.original_error is not None:
+        text += f" ({precision.candidate_error:.1e} against {precision.original_error:.1e})"
+    return text
+
+
+def speed_text(speed: Speed) -> str:
+    if speed.state == "estimated" and speed.ratio is not None:
+        return f"est. {down(speed.ratio)} on {speed.target}, not measured"
+    if speed.ratio is not None and speed.low is not None and speed.high is not None:
+        return f"{speed.state}, {down(speed.ratio)} (95 %: {speed.low:.2f} to {speed.high:.2f})"
+    return f"{speed.state}{f' ({speed.note})' if speed.note else ''}" if speed.state != "none" else f"no speed ({speed.note})"
+
+
+def why_text(verdict: Verdict) -> str:
+    """The counters that moved by more than a per cent, old -> new."""
+    moved = [
+        f"{name} {_number(old)} -> {_number(new)}"
+        for name, (old, new) in verdict.evidence.counters.items()
+        if abs(new - old) > 0.01 * max(abs(old), abs(new))
+    ]
+    registers = [
+        f"registers {old.registers} -> {new.registers}"
+        for old, new in verdict.evidence.resources.values()
+        if old and new and old.registers != new.registers
+    ]
+    return ", ".join([*moved, *registers])
+
+
+def _number(value: float) -> str:
+    if value == int(value) and abs(value) < 100_000:
+        return str(int(value))
+    return f"{value:.3g}"
+
+
+def proposal_lines(number: int, proposal: Proposal) -> list[str]:
+    lines = [
+        line(f"result {number}", f"{proposal.title}   [{proposal.candidate.variant}]"),
+        line("", verdict_text(proposal.verdict)),
+    ]
+    why = why_text(proposal.verdict)
+    lines += [line("why", why)] if why else []
+    unchecked = proposal.verdict.evidence.not_checked
+    lines += [line("unchecked", "; ".join(unchecked))] if unchecked else []
+    lines += [line("by hand", proposal.by_hand)] if proposal.by_hand else []
+    return lines
