@@ -1,0 +1,32 @@
+"""What a verdict is asked for: where, for which card, how deep, and for how long."""
+
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+from agent.execution.compiler.result import Options
+from agent.execution.device import Device
+from agent.execution.targets import Target
+
+SCREEN = "screen"
+FULL = "full"
+
+
+@frozen
+class Setting:
+    """``depth``: ``screen`` (for a search: seconds) or ``full`` (for what is shown).
+
+    ``seconds`` caps one verdict, whatever its depth; ``step_cap`` caps one run, in thread-instructions. ``special`` is the
+    policy for NaN and infinity in the inputs: ``report`` a difference from the original, or ``refuse`` it.
+    ``architectures`` names further ones that the project compiles for.
+    """
+
+    device: Device
+    target: Target
+    options: Options
+    depth: str = SCREEN
+    seconds: float = 300.0
+    step_cap: int = 2_000_000_000
+    cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
+    special: str = "report"
+    architectures: tuple[str, ...] = ()
