@@ -1,0 +1,82 @@
+"""Selection: what lives on, and what is shown."""
+
+from types import SimpleNamespace
+
+import pytest
+from attrs import evolve
+
+from agent.evaluation.verdict import Correctness, Evidence, Precision, Speed, Verdict
+from agent.ideas.idea import Candidate, Expectation, Idea, Scope
+from agent.search.node import Node
+from agent.search.select import changed_lines, front, moved_its_counter, survivors
+from agent.workload.plan import Plan
+
+EVIDENCE = Evidence("a", "b", "nvrtc", (), "sm_90", "emulated", "", (), (), (), {}, {}, {}, (), "test")
+IDEA = Idea("fuse", "Fuse", "why", (Expectation("dram bytes", 0.5, "half"),), "", Scope.DROP_IN, "catalog", 1)
+
+
+def node(name: str, text: str = "", ratio: float | None = 1.5, state="right", precision="same", counters=None, stale=0):
+    verdict = Verdict(
+        Correctness(state, "emulated", ""),
+        Precision(precision),
+        Speed("estimated", ratio),
+        (),
+        evolve(EVIDENCE, counters=counters or {}),
+    )
+    candidate = Candidate((IDEA,), name, "", Plan(()), "", Scope.DROP_IN)
+    program = SimpleNamespace(document=SimpleNamespace(text=text.encode()), plan=Plan(()))
+    return Node(name, program, candidate, None, verdict, stale)
+
+
+ORIGINAL = Node("0", SimpleNamespace(document=SimpleNamespace(text=b"a\nb\nc\n"), plan=Plan(())), None, None, None)
+
+
+def test_survivors_are_the_fastest_right_ones():
+    nodes = [node("slow", ratio=1.1), node("fast", ratio=2.0), node("wrong", ratio=9.0, state="wrong"), node("mid", ratio=1.5)]
+    assert [n.identifier for n in survivors(nodes, 2)] == ["fast", "mid"]
+
+
+def test_a_slower_child_is_kept_one_round_if_its_counter_moved():
+    moved = node("moved", ratio=0.9, counters={"dram bytes": (100.0, 60.0)})
+    still = node("still", ratio=0.9, counters={"dram bytes": (100.0, 95.0)})
+    kept = survivors([moved, still], 2)
+    assert [n.identifier for n in kept] == ["moved"]
+    assert survivors(list(kept), 2) == ()
+
+
+@pytest.mark.parametrize(("new", "expected"), [(75.0, True), (76.0, False), (200.0, False)])
+def test_moved_means_half_of_what_was_expected(new, expected):
+    assert moved_its_counter(node("n", counters={"dram bytes": (100.0, new)})) is expected
+
+
+def test_front_refuses_the_wrong_the_lossy_and_the_slow():
+    nodes = [
+        node("wrong", ratio=3.0, state="wrong"),
+        node("undecided", ratio=3.0, state="undecided"),
+        node("lossy", ratio=3.0, precision="less"),
+        node("unchecked", ratio=3.0, precision="unchecked"),
+        node("tiny", ratio=1.019),
+        node("unknown", ratio=None),
+    ]
+    assert front(nodes, ORIGINAL, 3, lossy=False) == ()
+    assert [n.identifier for n in front(nodes, ORIGINAL, 3, lossy=True)] == ["lossy"]
+
+
+def test_front_keeps_the_shorter_of_two_equally_fast_ones():
+    short, long = node("short", "a\nB\nc\n", 2.0), node("long", "x\ny\nz\nw\n", 2.0)
+    assert [n.identifier for n in front([long, short], ORIGINAL, 3, lossy=False)] == ["short"]
+
+
+def test_front_shows_a_slower_but_smaller_change_too():
+    small, fast = node("small", "a\nB\nc\n", 1.5), node("fast", "x\ny\nz\nw\n", 2.0)
+    assert [n.identifier for n in front([small, fast], ORIGINAL, 3, lossy=False)] == ["fast", "small"]
+
+
+def test_a_small_win_in_many_lines_never_comes_first():
+    many = node("many", "\n".join(f"line {i}" for i in range(200)), 1.05)
+    small = node("small", "a\nB\nc\n", 1.03)
+    assert [n.identifier for n in front([many, small], ORIGINAL, 3, lossy=False)] == ["small", "many"]
+
+
+def test_changed_lines_counts_both_sides():
+    assert changed_lines(node("n", "a\nB\nc\nd\n"), ORIGINAL) == 3
