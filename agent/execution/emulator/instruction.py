@@ -10,7 +10,10 @@ from attrs import field, frozen
 
 @frozen
 class Register:
-    """``file`` is ``pred``, ``b16``, ``b32`` or ``b64`` (8-bit registers live in ``b16``, as ptxas keeps them)."""
+    """``file`` is ``pred``, ``b16``, ``b32``, ``b64`` or ``b128`` (8-bit ones live in ``b16``, as ptxas keeps them).
+
+    A slot is unique among the registers of its file in one function, also where blocks declare a name twice.
+    """
 
     name: str
     file: str
@@ -53,14 +56,18 @@ class Address:
 
 @frozen
 class Vector:
-    """``{a, b, c, d}``; an element may be None for the sink ``_``."""
+    """``{a, b, c, d}``; an element may be None for the sink ``_``. A sink that stands alone is ``Vector((None,))``.
+
+    Also the arguments of a call, the targets of ``brx.idx`` and the parts of an address that has several
+    (``[texture, {x, y}]`` is ``Vector((texture, Vector((x, y))))``).
+    """
 
     elements: "tuple[Operand | None, ...]"
 
 
 @frozen
 class Label:
-    """A branch target, resolved to an index into the function's instructions."""
+    """A branch target, resolved to an index into the function's instructions (their number: the end, a return)."""
 
     name: str
     target: int
@@ -84,6 +91,12 @@ class Instruction:
     ``types`` holds the type suffixes in order (``cvt.rn.f32.s32`` has two). ``destinations`` come first in PTX; a
     store, branch or barrier has none. ``file``/``line`` are those of the last ``.loc`` (0 where there was none).
     ``text`` is the instruction as written, for messages.
+
+    ``setp``, ``shfl`` and the like with ``p|q`` have two destinations. ``negated`` lists the indices of sources that
+    were written with ``!``. ``bra`` has one source, a Label; ``brx`` an index and a Vector of Labels. ``call`` has the
+    variables that take the results as destinations, and as sources the function (a Symbol, or a Register that holds
+    its address), a Vector of arguments and, for an indirect call, the name of the prototype. ``inlined`` gives the call
+    sites (file, line) that this code was inlined through, innermost first.
     """
 
     base: str
@@ -95,6 +108,8 @@ class Instruction:
     file: int
     line: int
     text: str = field(eq=False)
+    negated: tuple[int, ...] = ()
+    inlined: tuple[tuple[int, int], ...] = field(default=(), eq=False)
 
     @property
     def opcode(self) -> str:
@@ -103,8 +118,9 @@ class Instruction:
 
 @frozen
 class Variable:
-    """``space``: ``global``, ``const``, ``shared``, ``local``, ``param``. ``initial`` is None where PTX gives no initialiser;
-    ``external`` marks ``.extern .shared`` (dynamic shared memory, size 0). ``relocations``: byte offset -> symbol."""
+    """``space``: ``global``, ``const``, ``shared``, ``local``, ``param``. ``initial`` is None where PTX gives no
+    initialiser; ``external`` marks ``.extern .shared`` (dynamic shared memory, size 0). ``relocations``: byte offset ->
+    symbol."""
 
     name: str
     space: str
@@ -117,7 +133,12 @@ class Variable:
 
 @frozen
 class Function:
-    """A kernel (``entry``) or device function. ``registers`` counts slots per file. ``parameters`` in order."""
+    """A kernel (``entry``) or device function. ``registers`` counts slots per file. ``parameters`` in order.
+
+    ``variables`` are those declared inside the body (``local``, ``shared``, and ``param`` for the arguments of calls);
+    where blocks declare a name twice the later one is called ``name#2``. They hide module variables of the same name.
+    ``max_threads`` is ``.maxntid`` or ``.reqntid``; ``required_threads`` only the latter.
+    """
 
     name: str
     entry: bool
@@ -127,14 +148,16 @@ class Function:
     registers: Mapping[str, int]
     instructions: tuple[Instruction, ...]
     max_threads: tuple[int, int, int] | None = None
+    required_threads: tuple[int, int, int] | None = None
 
 
 @frozen
 class Module:
-    """``files`` maps ``.file`` numbers to paths."""
+    """``files`` maps ``.file`` numbers to paths. ``functions`` have bodies, ``externals`` do not (``vprintf``)."""
 
     version: str
     target: str
     variables: Mapping[str, Variable]
     functions: Mapping[str, Function]
     files: Mapping[int, str]
+    externals: Mapping[str, Function] = field(factory=dict)
