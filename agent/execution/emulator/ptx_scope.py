@@ -138,7 +138,7 @@ class Scope:
         first = text[:1]
         if first == "[":
             return self._address(text)
-        if first in "{(":
+        if first == "{" or first == "(":
             return self._vector(text)
         literal = number(text)
         if literal is not None:
