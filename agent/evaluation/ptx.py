@@ -21,7 +21,9 @@ _SUSPECT = {
 """Each is allowed only to a rewrite of an original that does it too."""
 
 _EXTERNAL = re.compile(r"\.extern\s+\.func\s*(?:\([^)]*\)\s*)?([\w$]+)")
-_GLOBAL = re.compile(r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\s[^;{]*?([\w$]+)\s*(?:\[[^\]]*\])*\s*[;=]", re.MULTILINE)
+_GLOBAL = re.compile(
+    r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\s[^;{]*?([\w$]+)\s*(?:\[[^\]]*\])*\s*[;=]", re.MULTILINE
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^\s*(?:\.\w+\s+)*\.(?:entry|func)\b", re.MULTILINE)
 _NAME = re.compile(r"%?[\w$]+")

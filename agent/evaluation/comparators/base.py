@@ -1,0 +1,102 @@
+"""What a comparator gets and gives."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from attrs import field, frozen
+
+from agent.evaluation.values import Floats, Mask
+from agent.execution.device import Bytes
+
+SAME, LESS, WRONG = "same", "less", "wrong"
+_RANK = {SAME: 0, LESS: 1, WRONG: 2}
+
+
+@frozen
+class Expected:
+    """The truth about one output of one run.
+
+    ``original`` holds the bytes of the original's answer, ``written`` which lanes it wrote. ``oracle`` is the same in
+    float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the root
+    mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic was exact.
+    ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look things up.
+    """
+
+    name: str
+    dtype: str
+    original: Bytes = field(repr=False)
+    written: Mask = field(repr=False)
+    kind: str = "numeric"
+    oracle: Floats | None = field(default=None, repr=False)
+    spread: float = 0.0
+    spread_rms: float = 0.0
+    exact: bool = False
+    tolerance: float | None = None
+    prior: int = 0
+    inputs: Mapping[str, tuple[str, Bytes]] = field(factory=dict, repr=False)
+
+
+@frozen
+class Errors:
+    """Errors against the oracle (against the original where there is none), relative to the output's scale: the
+    largest, and the root mean square relative to that of the output. ``apart`` counts lanes where both precisions took
+    another branch than float64 does."""
+
+    candidate: float
+    original: float
+    candidate_rms: float
+    original_rms: float
+    limit: float
+    limit_rms: float
+    scale: float
+    apart: int = 0
+
+
+@frozen
+class Comparison:
+    """``grade``: ``same``, ``less`` or ``wrong``. ``message`` names the first bad lane and how many there are."""
+
+    output: str
+    grade: str
+    message: str = ""
+    index: int | None = None
+    errors: Errors | None = None
+
+
+Comparator = Callable[[Expected, Bytes], Comparison]
+COMPARATORS: dict[str, Comparator] = {}
+
+
+def comparator(name: str) -> Callable[[Comparator], Comparator]:
+    def register(function: Comparator) -> Comparator:
+        COMPARATORS[name] = function
+        return function
+
+    return register
+
+
+def compare(expected: Expected, got: Bytes) -> Comparison:
+    """Judge one output. Raises KeyError for a kind that nobody registered (the workload's reader refuses those)."""
+    return COMPARATORS[expected.kind](expected, got)
+
+
+def worst(comparisons: "list[Comparison]") -> Comparison:
+    return max(comparisons, key=lambda comparison: _RANK[comparison.grade])
+
+
+def first(mask: Mask) -> int:
+    return int(np.argmax(mask))
+
+
+def mismatch(
+    expected: Expected, index: int, got: object, want: object, bad: int, total: int, grade: str = WRONG
+) -> Comparison:
+    """``y[3] is 0, expected 1.25 (5 of 64 differ)``."""
+    more = f" ({bad} of {total} differ)" if total > 1 else ""
+    return Comparison(
+        expected.name, grade, f"{expected.name}[{index}] is {show(got)}, expected {show(want)}{more}", index
+    )
+
+
+def show(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
