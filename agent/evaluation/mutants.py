@@ -47,7 +47,7 @@ def mutants(expected: Expected) -> Iterator[Mutant]:
 
 
 def fate(expected: Expected, changed: Mutant) -> str:
-    """``equal``: no mutant at all, the truth itself looks like that. ``blind``: the comparator cannot see it by its nature."""
+    """``equal``: no mutant at all, the truth itself looks like that. ``blind``: the comparator's nature hides it."""
     view = changed.data.reshape(-1, lane_bytes(expected.dtype)) != expected.original.reshape(
         -1, lane_bytes(expected.dtype)
     )

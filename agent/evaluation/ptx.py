@@ -33,7 +33,8 @@ _STORES = ("st", "red", "atom", "atomg", "cp")
 @frozen
 class Traits:
     """``features``: suspect behaviour in words. ``externals``: functions called that are not in the module
-    (``vprintf``, ``malloc``, ``cudaLaunchDevice``). ``mutable``: module variables in global memory that may be written."""
+    (``vprintf``, ``malloc``, ``cudaLaunchDevice``). ``mutable``: module variables in global memory that may be
+    written."""
 
     features: frozenset[str]
     externals: frozenset[str]

@@ -16,8 +16,8 @@ FULL = "full"
 class Setting:
     """``depth``: ``screen`` (for a search: seconds) or ``full`` (for what is shown).
 
-    ``seconds`` caps one verdict, whatever its depth; ``step_cap`` caps one run, in thread-instructions. ``special`` is the
-    policy for NaN and infinity in the inputs: ``report`` a difference from the original, or ``refuse`` it.
+    ``seconds`` caps one verdict, whatever its depth; ``step_cap`` caps one run, in thread-instructions. ``special`` is
+    the policy for NaN and infinity in the inputs: ``report`` a difference from the original, or ``refuse`` it.
     ``architectures`` names further ones that the project compiles for.
     """
 

@@ -27,8 +27,8 @@ class Correctness:
 
 @frozen
 class Precision:
-    """``state``: ``same``, ``less``, ``better`` or ``unchecked``. Errors are relative to the output's scale, max over elements.
-    ``oracle`` says what the truth was (``original promoted to float64``, or why there was none)."""
+    """``state``: ``same``, ``less``, ``better`` or ``unchecked``. Errors are relative to the output's scale, max over
+    elements. ``oracle`` says what the truth was (``original promoted to float64``, or why there was none)."""
 
     state: str
     candidate_error: float | None = None
@@ -97,5 +97,6 @@ class Verdict:
 
     @property
     def shown(self) -> bool:
-        """Whether this may be proposed at all: right, and no less precise than allowed."""
-        return self.correctness.state == "right" and self.precision.state in ("same", "better")
+        """Whether this may be proposed at all: right, and not known to be less precise. ``unchecked`` precision (a 16-bit
+        kernel has no float64 oracle) was still held to the original's own sensitivity, and says so in its line."""
+        return self.correctness.state == "right" and self.precision.state in ("same", "better", "unchecked")

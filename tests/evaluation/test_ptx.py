@@ -33,7 +33,10 @@ def test_suspect_instructions(line: str, words: str) -> None:
 
 
 def test_ordinary_code_and_comments_are_not_suspect() -> None:
-    body = "// mov.u32 %r1, %clock;\nmov.u32 %r1, %tid.x;\nld.global.nc.f32 %f1, [%rd1];\nprefetch.global.L2 [%rd1];\nshfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;"
+    body = (
+        "// mov.u32 %r1, %clock;\nmov.u32 %r1, %tid.x;\nld.global.nc.f32 %f1, [%rd1];\n"
+        "prefetch.global.L2 [%rd1];\nshfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;"
+    )
     found = traits(module(body))
     assert not found.features
     assert not found.externals

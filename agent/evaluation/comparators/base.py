@@ -17,9 +17,10 @@ class Expected:
     """The truth about one output of one run.
 
     ``original`` holds the bytes of the original's answer, ``written`` which lanes it wrote. ``oracle`` is the same in
-    float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the root
-    mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic was exact.
-    ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look things up.
+    float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the
+    root mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic
+    was exact. ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look
+    things up.
     """
 
     name: str

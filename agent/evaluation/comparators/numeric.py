@@ -14,7 +14,17 @@ Without an oracle the error is the distance from the original, which has errors 
 import numpy as np
 from attrs import evolve, frozen
 
-from agent.evaluation.comparators.base import LESS, SAME, WRONG, Comparison, Errors, Expected, comparator, first, show
+from agent.evaluation.comparators.base import (
+    LESS,
+    SAME,
+    Comparison,
+    Errors,
+    Expected,
+    comparator,
+    first,
+    mismatch,
+    show,
+)
 from agent.evaluation.values import COARSER, EPSILON, SMALLEST, Floats, Mask, to_floats
 from agent.execution.device import Bytes
 from agent.workload.dtypes import base
@@ -78,12 +88,7 @@ def _special(
     if not bad.any():
         return None
     at = first(bad)
-    return Comparison(
-        expected.name,
-        WRONG,
-        f"{expected.name}[{places[at]}] is {show(have[at])}, expected {show(want[at])} ({int(bad.sum())} of {len(want)} differ)",
-        int(places[at]),
-    )
+    return mismatch(expected, int(places[at]), have[at], want[at], int(bad.sum()), len(want))
 
 
 @frozen
@@ -125,7 +130,8 @@ def _grade(
     count = f"{int(beyond.sum())} of {len(want)}" if beyond.any() else "the root mean square"
     against = "float64" if sides.oracle else "the original"
     message = (
-        f"{expected.name}[{places[at]}] is {show(have[at])}, expected {show(want[at])}; error {errors.candidate:.1e} of the output's scale against "
+        f"{expected.name}[{places[at]}] is {show(have[at])}, expected {show(want[at])}; "
+        f"error {errors.candidate:.1e} of the output's scale against "
         f"{against}, allowed {errors.limit:.1e} ({count} beyond)"
     )
     return Comparison(expected.name, grade, message, int(places[at]), errors)
