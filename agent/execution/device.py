@@ -27,7 +27,7 @@ class Recipe:
 
 @frozen
 class Poison:
-    """Contents that stand for "nothing was written here": every byte is ``byte``; reading it is an uninitialised read."""
+    """Contents that say "nothing was written here": every byte is ``byte``; reading it is an uninitialised read."""
 
     byte: int = 0xCB
 
@@ -54,7 +54,8 @@ class Request:
 
     ``checks`` is a subset of ``{"bounds", "races", "initialised", "barriers"}`` (``bounds`` is always on in the
     emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
-    the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for counters.
+    the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for
+    counters.
     """
 
     build: Build
@@ -102,8 +103,8 @@ class Fault:
 class LineCounters:
     """Counts for one source line of one kernel, summed over the warps that ran.
 
-    ``requests``: warp-wide global loads, stores and atomics; ``sectors``: 32-byte sectors they touched; ``ideal_sectors``: the
-    fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses and the passes they took
+    ``requests``: warp-wide global loads, stores and atomics; ``sectors``: 32-byte sectors they touched;
+    ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses and the passes they took
     (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts warp-instructions,
     ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those where lanes parted.
     """
@@ -130,8 +131,8 @@ class LaunchCounters:
 
     ``touched`` maps each buffer to the distinct 32-byte sectors that the blocks that ran read and wrote (the least
     DRAM traffic); ``block_touched`` is the same summed over single blocks, so that re-use between blocks shows.
-    ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``special`` (sfu), ``load``, ``store``, ``shared``, ``atomic``, ``barrier``,
-    ``shuffle``, ``branch``, ``convert``, ``other``.
+    ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``special`` (sfu), ``load``, ``store``, ``shared``, ``atomic``,
+    ``barrier``, ``shuffle``, ``branch``, ``convert``, ``other``.
     """
 
     kernel: str
@@ -153,9 +154,9 @@ class LaunchCounters:
 class Answer:
     """What a run did.
 
-    ``status``: ``ok``; ``fault`` (ended early or not, see ``faults``); ``refused`` (something here cannot run this: ``message``
-    names it); ``timeout``; ``crashed``; ``cancelled``; ``unavailable``. ``outputs`` holds the bytes of each output asked for
-    (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell (None otherwise).
+    ``status``: ``ok``; ``fault`` (ended early or not, see ``faults``); ``refused`` (something here cannot run this:
+    ``message`` names it); ``timeout``; ``crashed``; ``cancelled``; ``unavailable``. ``outputs`` holds the bytes of each
+    output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell (None otherwise).
     ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one.
     """
 
@@ -171,7 +172,7 @@ class Answer:
 
 
 class Device(Protocol):
-    """Where code runs. ``name`` is what users see: ``emulated`` or the card's own name. ``emulated`` tells the kinds apart."""
+    """Where code runs. ``name`` is what users see: ``emulated`` or the card's own name."""
 
     @property
     def name(self) -> str: ...

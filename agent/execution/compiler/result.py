@@ -60,7 +60,8 @@ class Build:
 @frozen
 class CompileFailure:
     """Why there is no build. ``kind``: ``source`` (the code is wrong), ``unavailable`` (no NVRTC), ``crashed``,
-    ``timeout``, ``refused`` (for example an include outside the allowed folders). ``message`` says what and what to do."""
+    ``timeout``, ``cancelled``, ``refused`` (for example an include outside the allowed folders). ``message`` says what
+    is wrong and what to do."""
 
     kind: str
     message: str

@@ -1,0 +1,114 @@
+"""The user's flags, written for nvcc, as NVRTC understands them."""
+
+import re
+
+from attrs import frozen
+
+from agent.execution.compiler.result import Diagnostic, Options
+
+
+@frozen
+class Flags:
+    """``passed`` go to NVRTC as they are, ``includes`` are the folders of ``-I``, ``forced`` the files of ``-include``,
+    ``unknown`` what was left out and might have mattered."""
+
+    passed: tuple[str, ...]
+    includes: tuple[str, ...]
+    forced: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(Diagnostic("warning", "", 0, f"compiler flag {flag} is not used here") for flag in self.unknown)
+
+
+# Flags of nvcc that are followed by a value, or joined to it with "=": name -> how it is treated.
+_VALUED = {
+    **dict.fromkeys(("-D", "--define-macro"), "define"),
+    **dict.fromkeys(("-U", "--undefine-macro"), "undefine"),
+    **dict.fromkeys(("-I", "--include-path", "-isystem", "--system-include"), "folder"),
+    **dict.fromkeys(("-include", "--pre-include"), "forced"),
+    **dict.fromkeys(("-std", "--std"), "std"),
+    **dict.fromkeys(("-maxrregcount", "--maxrregcount"), "maxrregcount"),
+    **dict.fromkeys(("-fmad", "--fmad"), "fmad"),
+    **dict.fromkeys(("-ftz", "--ftz"), "ftz"),
+    **dict.fromkeys(("-prec-div", "--prec-div"), "prec-div"),
+    **dict.fromkeys(("-prec-sqrt", "--prec-sqrt"), "prec-sqrt"),
+    **dict.fromkeys(("-diag-suppress", "--diag-suppress"), "diag-suppress"),
+    **dict.fromkeys(("-Xptxas", "--ptxas-options"), "ptxas"),
+    # What only the host, the linker or the driver program cares about. The architecture is ours to choose.
+    **dict.fromkeys(
+        ("-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "--cuda-gpu-arch",
+         "-Xcompiler", "--compiler-options", "-Xlinker", "--linker-options", "-Xnvlink", "--nvlink-options",
+         "-ccbin", "--compiler-bindir", "-o", "--output-file", "-l", "--library", "-L", "--library-path", "-x", "--x",
+         "-rdc", "--relocatable-device-code", "-t", "--threads", "-cudart", "--cudart", "-MF", "-MT", "-MQ",
+         "-odir", "--output-directory", "-split-compile", "--split-compile", "-diag-error", "--diag-error"),
+        "ignored",
+    ),
+}  # fmt: skip
+
+_SWITCHES = {
+    **dict.fromkeys(("-use_fast_math", "--use_fast_math"), "--use_fast_math"),
+    **dict.fromkeys(("-restrict", "--restrict"), "--restrict"),
+    **dict.fromkeys(("-w", "--disable-warnings"), "-w"),
+    **dict.fromkeys(("-extra-device-vectorization", "--extra-device-vectorization"), "--extra-device-vectorization"),
+}
+
+_IGNORED = re.compile(
+    r"-O[0-3sz]?|-O(fast)?|--optimize|-g|-G|-c|-dc|-dw|-dlink|--device-c|--compile|--debug|--device-debug|-pg|-p|-v|--verbose|"
+    r"-lineinfo|--generate-line-info|-m(64|32)|-ptx|--ptx|-cubin|--cubin|-fatbin|-E|-M[MDGP]*|-k(eep)?|--keep|-W.*|-f.*|"
+    r"--?expt-(relaxed-constexpr|extended-lambda)|--?extended-lambda|--?cuda|--?res-usage|-res-usage|-s|-shared|--shared|-l.+|-L.+"
+)
+_PTXAS_ALLOWED = re.compile(r"-O[0-3]|-v|-w|-(dlcm|dscm)=\w\w|--?(def-load-cache|def-store-cache)=\w\w|--?warn-[\w-]+")
+
+
+def translate(flags: tuple[str, ...]) -> Flags:
+    """Flags of an nvcc command line as NVRTC's. What means nothing to device code is left out without a word."""
+    passed: list[str] = []
+    folders: list[str] = []
+    forced: list[str] = []
+    unknown: list[str] = []
+    rest = list(reversed(flags))
+    while rest:
+        flag = rest.pop()
+        name, value, how = _split(flag, rest)
+        if how == "define":
+            passed.append(f"-D{value}")
+        elif how == "undefine":
+            passed.append(f"-U{value}")
+        elif how == "folder":
+            folders += value.split(",") if name.startswith("--") else [value]
+        elif how == "forced":
+            forced.append(value)
+        elif how == "std":
+            passed.append(f"--std={value.replace('gnu++', 'c++')}")
+        elif how == "ptxas":
+            for part in value.split(","):
+                known = _PTXAS_ALLOWED.fullmatch(part)
+                (passed if known else unknown).append(f"--ptxas-options={part}")
+        elif how in ("maxrregcount", "fmad", "ftz", "prec-div", "prec-sqrt", "diag-suppress"):
+            passed.append(f"--{how}={value}")
+        elif flag in _SWITCHES:
+            passed.append(_SWITCHES[flag])
+        elif how != "ignored" and not _IGNORED.fullmatch(flag):
+            unknown.append(flag)
+    return Flags(tuple(passed), tuple(folders), tuple(forced), tuple(unknown))
+
+
+def _split(flag: str, rest: list[str]) -> tuple[str, str, str]:
+    """(name, value, treatment) of a flag that takes a value; the value is taken from ``rest`` where it stands apart."""
+    name, equals, value = flag.partition("=")
+    if equals and name in _VALUED:
+        return name, value, _VALUED[name]
+    if flag in _VALUED:
+        return flag, rest.pop() if rest else "", _VALUED[flag]
+    for short in ("-D", "-U", "-I"):
+        if flag.startswith(short):
+            return short, flag[len(short) :], _VALUED[short]
+    return flag, "", ""
+
+
+def nvrtc_options(options: Options, passed: tuple[str, ...]) -> tuple[str, ...]:
+    """The whole option list but for include folders. Ours come last: for a repeated option NVRTC takes the last."""
+    ours = [f"--gpu-architecture={options.arch}", "-lineinfo" if options.optimised else "-G", "--ptxas-options=-v"]
+    kept = [flag for flag in passed if options.fmad or not flag.startswith("--fmad=")]
+    return (*kept, *ours, *([] if options.fmad else ["--fmad=false"]))

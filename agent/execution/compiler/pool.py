@@ -1,0 +1,82 @@
+"""A small pool of compiler children: started when first needed, restarted after a crash, gone when we go."""
+
+import atexit
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
+from agent.execution.process import Child, ChildDied, never
+from agent.execution.wire import Channel
+
+T = TypeVar("T")
+
+SIZE = 2
+_START_SECONDS = 60.0
+_MODULE = "agent.execution.children.nvrtc"
+
+_slots = threading.BoundedSemaphore(SIZE)
+_lock = threading.Lock()
+_idle: list[Child] = []
+_all: set[Child] = set()
+_identity: CompilerIs | None = None
+
+
+def identity() -> CompilerIs:
+    """Which compiler there is, asked once. Raises ChildDied or ChildTimeout when it cannot even start."""
+    global _identity
+    if _identity is None:
+        with _borrowed() as child:
+            _identity = child.converse(lambda channel: _ask(channel, AskCompiler(), CompilerIs), _START_SECONDS)
+    return _identity
+
+
+def compile_program(request: Compile, cancelled: Callable[[], bool] = never) -> Compiled:
+    """Compile in a child. Raises ChildTimeout, ChildCancelled, or ChildDied when two children in turn died of it."""
+    for attempt in (1, 2):
+        try:
+            with _borrowed() as child:
+                return child.converse(lambda channel: _ask(channel, request, Compiled), request.seconds, cancelled)
+        except ChildDied:
+            # The first may have died of something else: killed from outside, or short of memory for others' sake.
+            if attempt == 2:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _ask(channel: Channel, request: object, answer: type[T]) -> T:
+    channel.send(request)
+    return channel.receive(answer)
+
+
+def shutdown() -> None:
+    """End every child. The next compilation starts anew."""
+    with _lock:
+        children = tuple(_all)
+        _all.clear()
+        _idle.clear()
+    for child in children:
+        child.close()
+
+
+atexit.register(shutdown)
+
+
+@contextlib.contextmanager
+def _borrowed() -> Iterator[Child]:
+    with _slots:
+        with _lock:
+            child = _idle.pop() if _idle else None
+        if child is None or not child.alive:
+            child = Child(_MODULE)
+            with _lock:
+                _all.add(child)
+        try:
+            yield child
+        finally:
+            with _lock:
+                if child.alive and child in _all:
+                    _idle.append(child)
+                else:
+                    _all.discard(child)

@@ -1,0 +1,147 @@
+"""Child processes of our own: started with a scrubbed environment, spoken to in frames, killed with all they started.
+
+Used for the compiler (NVRTC can crash) and for the GPU runners (a kernel can do worse). What runs in them is in
+``agent.execution.children``.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from agent.execution import children, wire
+from agent.execution.wire import Channel
+
+T = TypeVar("T")
+
+# What a child may know of our environment. Never keys, tokens or proxies: it compiles and runs text that we do not trust.
+_KEPT = (
+    "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL",
+    "SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
+    "CUDA_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "CONDA_PREFIX",
+    "VIRTUAL_ENV",
+)  # fmt: skip
+
+_START = (
+    "import sys, json, runpy; sys.path[:] = json.loads(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
+)
+
+
+class ChildDied(Exception):
+    """The process ended in mid-conversation; the message says how."""
+
+
+class ChildTimeout(Exception):
+    """It did not answer within its time and was killed."""
+
+
+class ChildCancelled(Exception):
+    """The caller no longer wants the answer; the process was killed."""
+
+
+def never() -> bool:
+    return False
+
+
+class Child:
+    """A running child process. After any exception from :meth:`converse` it has been killed."""
+
+    def __init__(self, module: str) -> None:
+        paths = [str(Path(path).absolute()) for path in sys.path if path]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _START, json.dumps(paths), module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=scrubbed(os.environ),
+            # A folder that holds nothing but our own published source: relative paths lead nowhere of interest.
+            cwd=Path(children.__file__).parent,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        source = self._process.stdout
+        self._channel = Channel(lambda: wire.read_frame(source), self._process.stdin)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def converse(self, talk: Callable[[Channel], T], seconds: float, cancelled: Callable[[], bool] = never) -> T:
+        """Run ``talk`` over the channel. Raises ChildDied, ChildTimeout, ChildCancelled, or what ``talk`` raises."""
+        outcome: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+        def speak() -> None:
+            try:
+                outcome.put((talk(self._channel), None))
+            except BaseException as error:
+                outcome.put((None, error))
+
+        threading.Thread(target=speak, daemon=True, name="cuda-lsp child").start()
+        deadline = time.monotonic() + seconds
+        try:
+            result, error = self._await(outcome, deadline, cancelled)
+        except BaseException:
+            self.close()
+            raise
+        if error is None:
+            return result  # type: ignore[return-value]
+        self.close()
+        if isinstance(error, EOFError | OSError | wire.WireError):
+            raise ChildDied(self._last_words()) from error
+        raise error
+
+    def _await(
+        self,
+        outcome: "queue.SimpleQueue[tuple[T | None, BaseException | None]]",
+        deadline: float,
+        cancelled: Callable[[], bool],
+    ) -> tuple[T | None, BaseException | None]:
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return outcome.get(timeout=max(0.0, min(0.05, deadline - time.monotonic())))
+            if cancelled():
+                raise ChildCancelled
+            if time.monotonic() >= deadline:
+                raise ChildTimeout
+
+    def close(self) -> None:
+        """Kill the process and whatever it started, and wait until it is gone."""
+        if self._process.poll() is None:
+            _kill(self._process)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            # A thread may still be inside a read of this stream; the dead process has already ended that read.
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()  # type: ignore[union-attr]
+
+    def _last_words(self) -> str:
+        code = self._process.returncode
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return f"it was ended by {signal.Signals(-code).name}"
+        return f"it ended with exit code {code}"
+
+
+def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that children get: what finds libraries and the card, and nothing else."""
+    return {name: value for name, value in environment.items() if name.upper() in _KEPT}
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)

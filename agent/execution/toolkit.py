@@ -1,0 +1,62 @@
+"""Where CUDA's headers and tools are on this machine: in wheels beside CuPy, in a conda environment, in a toolkit."""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+_TOOLKITS = ("/usr/local/cuda", "/opt/cuda")
+
+
+def include_folders(major: int | None = None) -> tuple[Path, ...]:
+    """CUDA's include folders, all from one place (headers of two installations must never mix).
+
+    ``major`` is the CUDA version of the NVRTC that will read them (12, 13): wheels of that version come first.
+    """
+    for folders in (*_wheels(major), *_installations()):
+        if (folders[0] / "cuda_runtime.h").is_file():
+            return tuple(folder for folder in folders if folder.is_dir())
+    return ()
+
+
+def _wheels(major: int | None) -> list[tuple[Path, ...]]:
+    spec = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
+    found: list[tuple[Path, ...]] = []
+    for place in places:
+        unified = sorted(place.glob("cu[0-9]*/include"), reverse=True)
+        found += [
+            (folder, folder / "cccl") for folder in unified if major is None or folder.parent.name == f"cu{major}"
+        ]
+        if major in (None, 12):  # CUDA 12 wheels: one folder per component
+            parts = [place / part / "include" for part in ("cuda_runtime", "cuda_cccl", "curand", "cuda_nvcc")]
+            found.append((parts[0], *parts[1:], parts[1] / "cccl"))
+    return found
+
+
+def _installations() -> list[tuple[Path, ...]]:
+    roots = [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    if os.environ.get("CONDA_PREFIX"):
+        prefix = Path(os.environ["CONDA_PREFIX"])
+        roots += [*sorted(prefix.glob("targets/*-linux")), prefix, prefix / "Library"]
+    roots += [Path(root) for root in _TOOLKITS]
+    compiler = nvcc()
+    if compiler is not None:
+        roots.append(compiler.resolve().parent.parent)
+    return [(root / "include", root / "include" / "cccl") for root in roots]
+
+
+def nvcc() -> Path | None:
+    """NVIDIA's offline compiler, or None."""
+    return tool("nvcc")
+
+
+def tool(name: str) -> Path | None:
+    """A program of the CUDA toolkit: on the path, or in an installation that the path forgot."""
+    found = shutil.which(name)
+    if found is not None:
+        return Path(found)
+    roots = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), *_TOOLKITS]
+    folders = os.pathsep.join(str(Path(root) / "bin") for root in roots if root)
+    found = shutil.which(name, path=folders)
+    return Path(found) if found is not None else None
