@@ -1,0 +1,223 @@
+"""Equal-length blanking of what the grammar does not know.
+
+The parser reads a text of the same length with the same line ends, so every offset holds in both. What was blanked is
+kept in a side table, because its values matter (``__align__(16)``, ``__maxnreg__(64)``, launch bounds).
+Time is linear in the text: every search consumes what it read, and brackets are matched once for the whole file.
+"""
+
+import re
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from agent.source.brackets import Brackets, match_brackets
+from agent.source.lexing import Directive, Macro, Scan, macro_of, scan, spaces
+from agent.source.macros import KNOWN_PRAGMA, KNOWN_SPECIFIER, control_macros, pragma_macros, specifier_macros
+from agent.source.span import Span
+
+
+@frozen
+class Blank:
+    """One thing the parser did not see.
+
+    ``kind``: ``attribute`` (``__align__(16)``), ``specifier`` (a macro such as ``HD``), ``lambda``
+    (``[=] __device__``), ``pragma`` (``_Pragma``, unroll macros, ``#pragma`` in places that break the grammar), ``statement``
+    (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``).
+    ``name`` is the word, ``value`` what stands in its parentheses, ``expansion`` what a macro defined here stands for.
+    """
+
+    span: Span
+    kind: str
+    name: str
+    value: str = ""
+    expansion: str = ""
+
+
+@frozen
+class Blanked:
+    text: bytes
+    blanks: tuple[Blank, ...]
+    macros: tuple[Macro, ...]
+
+
+@frozen
+class _Change:
+    blank: Blank
+    # (start, end, replacement of the same length); the rest of the blank's span stays as it is
+    pieces: tuple[tuple[int, int, bytes], ...]
+
+
+_ATTRIBUTES = (
+    b"__align__ alignas __launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __annotate__ __nv_pure__ "
+    b"__inline_hint__ __restrict C10_LAUNCH_BOUNDS_0 C10_LAUNCH_BOUNDS_1 C10_LAUNCH_BOUNDS_2"
+).split()
+_TAKES_ARGUMENTS = frozenset(_ATTRIBUTES) - {b"__nv_pure__", b"__inline_hint__", b"__restrict"}
+_PRAGMAS = (b"_Pragma", b"__pragma", b"DO_PRAGMA")
+_LAMBDA = re.compile(rb"\]\s*((?:__(?:host|device|forceinline|noinline)__\s*)+)[({]")
+_STATEMENT = re.compile(rb"[;{}):]\s*([A-Z_][A-Z0-9_]{2,})[ \t]*(\(|\r?\n)")
+_NEXT_LINE = re.compile(rb"[ \t]*(?:\r?\n\s*([A-Za-z_}]?)|\Z)")
+_SPACE = re.compile(rb"\s*")
+_CONFIGURATION = re.compile(rb"[({,;]|>>>|>\s*>>|>>\s*>")
+_WORD_END = re.compile(rb"[A-Za-z_]\w*\s*\Z")
+_BODY_FOLLOWS = (b"else", b"do")
+
+
+def blank(text: bytes) -> Blanked:
+    """The text that the parser reads, and what is missing in it."""
+    scanned = scan(text)
+    macros = tuple(macro for directive in scanned.directives if (macro := macro_of(directive)))
+    changes = sorted(_changes(text, scanned, macros), key=lambda change: change.blank.span)
+    kept: list[_Change] = []
+    # what stands inside another's parentheses is told apart by its pieces: a statement macro keeps its inside
+    taken = 0
+    pieces: list[bytes] = []
+    at = 0
+    edits = []
+    for change in changes:
+        if change.pieces[0][0] < taken:
+            continue
+        kept.append(change)
+        taken = change.pieces[0][1]
+        edits += change.pieces
+    for start, end, replacement in sorted(edits):
+        if start < at:
+            continue
+        pieces += (text[at:start], replacement)
+        at = end
+    pieces.append(text[at:])
+    return Blanked(b"".join(pieces), tuple(change.blank for change in kept), macros)
+
+
+def _changes(text: bytes, scanned: Scan, macros: tuple[Macro, ...]) -> Iterator[_Change]:
+    code = scanned.code
+    brackets = match_brackets(code)
+    yield from _words(text, code, macros, brackets)
+    yield from _lambdas(text, code)
+    yield from _misplaced_pragmas(code, scanned.directives)
+    yield from _statements(text, code, macros, brackets)
+    yield from _brace_configurations(text, code, brackets)
+
+
+def _words(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
+    """Attributes, specifier macros and unroll macros, wherever they stand."""
+    specifiers = specifier_macros(macros)
+    pragmas = pragma_macros(macros)
+    called_macros = {macro.name.encode() for macro in macros if macro.parameters is not None}
+    with_arguments = _TAKES_ARGUMENTS | called_macros | set(_PRAGMAS)
+    plain = {w for w in (*_ATTRIBUTES, *_PRAGMAS, *specifiers, *pragmas) if w in code}
+    found = [rb"(?:" + b"|".join(sorted(plain, key=len, reverse=True)) + rb")(?!\w)"] if plain else []
+    for pattern in (*found, KNOWN_SPECIFIER, KNOWN_PRAGMA):
+        for match in re.finditer(pattern, code):
+            word, start, end = match.group(), match.start(), match.end()
+            if _is_word_character(code, start - 1):
+                continue
+            expansion = specifiers.get(word, pragmas.get(word, ""))
+            opening = _SPACE.match(code, end).end()  # type: ignore[union-attr]
+            called = code[opening : opening + 1] == b"("
+            if word in with_arguments:
+                closing = brackets.closing.get(opening) if called else None
+                if closing is None:
+                    continue
+                value, end = text[opening + 1 : closing].decode("utf-8", "replace"), closing + 1
+            else:
+                value = ""
+            kind = _kind(word, pattern, specifiers)
+            if pattern is KNOWN_SPECIFIER and not _introduces(code, end):
+                continue
+            replacement = spaces(text[start:end])
+            if "void" in expansion.split():
+                if len(replacement) < 4 or b"\n" in replacement:
+                    continue
+                replacement = b"void" + replacement[4:]
+            yield _Change(Blank(Span(start, end), kind, word.decode(), value, expansion), ((start, end, replacement),))
+
+
+def _kind(word: bytes, pattern: bytes, specifiers: dict[bytes, str]) -> str:
+    if word in _ATTRIBUTES:
+        return "attribute"
+    return "specifier" if word in specifiers or pattern is KNOWN_SPECIFIER else "pragma"
+
+
+def _introduces(code: bytes, end: int) -> bool:
+    """A specifier is followed by more of a declaration; a constant of the same name is not."""
+    after = _SPACE.match(code, end).end()  # type: ignore[union-attr]
+    return _is_word_character(code, after) or code[after : after + 1] in (b"~", b"[")
+
+
+def _is_word_character(code: bytes, at: int) -> bool:
+    return 0 <= at < len(code) and (code[at : at + 1].isalnum() or code[at] == 0x5F)
+
+
+def _lambdas(text: bytes, code: bytes) -> Iterator[_Change]:
+    for match in _LAMBDA.finditer(code):
+        start, end = match.span(1)
+        words = " ".join(text[start:end].decode("utf-8", "replace").split())
+        yield _Change(Blank(Span(start, end), "lambda", words), ((start, end, spaces(text[start:end])),))
+
+
+def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterator[_Change]:
+    """``#pragma`` between ``else`` or ``for (...)`` and its statement, which the grammar takes for the statement."""
+    end, before = 0, b""
+    for directive in directives:
+        between = code[end : directive.span.start].rstrip()
+        before = between[-8:] or before
+        end = directive.span.end
+        if directive.keyword != "pragma":
+            continue
+        word = _WORD_END.search(before)
+        if before.endswith(b")") or (word and word.group().strip() in _BODY_FOLLOWS):
+            value = directive.text.decode("utf-8", "replace").split("pragma", 1)[1].strip()
+            piece = (directive.span.start, directive.span.end, spaces(directive.text))
+            yield _Change(Blank(directive.span, "pragma", "#pragma", value), (piece,))
+
+
+def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
+    """Macros used as statements without a semicolon. Inside functions the argument stays (``CHECK(cudaMalloc(...))``)."""
+    controls = control_macros(macros)
+    for match in _STATEMENT.finditer(code):
+        start, name = match.start(1), match.group(1)
+        if name in controls:
+            continue
+        in_code = brackets.in_code(start)
+        if match.group(2) != b"(":
+            following = _NEXT_LINE.match(code, match.end(1))
+            if in_code and following and _is_word_character(following.group(1) or b"", 0):
+                span = Span(start, match.end(1))
+                yield _Change(
+                    Blank(span, "statement", name.decode()), ((span.start, span.end, spaces(text[start : span.end])),)
+                )
+            continue
+        closing = brackets.closing.get(match.start(2))
+        following = _NEXT_LINE.match(code, closing + 1) if closing is not None else None
+        if closing is None or following is None or following.group(1) == b"":
+            continue
+        opening = match.start(2)
+        inside = code[opening + 1 : closing]
+        keep = in_code and b"(" in inside
+        head = (start, opening + 1 if keep else closing, spaces(text[start : opening + 1 if keep else closing]))
+        tail = (closing, closing + 1, b";" if in_code else b" ")
+        value = text[opening + 1 : closing].decode("utf-8", "replace")
+        yield _Change(Blank(Span(start, closing + 1), "statement", name.decode(), value), (head, tail))
+
+
+def _brace_configurations(text: bytes, code: bytes, brackets: Brackets) -> Iterator[_Change]:
+    """``<<<{n, 1}, {64}>>>``: parentheses in place of the braces parse as comma expressions."""
+    for match in re.finditer(rb"<<<\s*|<\s*<<\s*|<<\s*<\s*", code):
+        at, argument = match.end(), 0
+        for _ in range(32):
+            if code[at : at + 1] == b"{" and (closing := brackets.closing.get(at)) is not None:
+                empty = not code[at + 1 : closing].strip()
+                pieces = ((at, at + 1, b"0" if empty else b"("), (closing, closing + 1, b" " if empty else b")"))
+                value = text[at + 1 : closing].decode("utf-8", "replace")
+                yield _Change(Blank(Span(at, closing + 1), "braces", str(argument), value), pieces)
+                at = closing + 1
+            found = _CONFIGURATION.search(code, at, at + 2000)
+            if found is None or found.group().startswith((b">", b";")):
+                break
+            if found.group() == b",":
+                argument += 1
+                at = _SPACE.match(code, found.end()).end()  # type: ignore[union-attr]
+            elif (skipped := brackets.closing.get(found.start())) is not None:
+                at = skipped + 1
+            else:
+                break

@@ -1,0 +1,101 @@
+"""A CUDA file as an immutable value: its text, its tree, its kernels and its launches."""
+
+from bisect import bisect_right
+from functools import cached_property
+from pathlib import Path
+
+from attrs import field, frozen
+from tree_sitter import Tree
+
+from agent.source.blanking import Blank, blank
+from agent.source.errors import SourceError, UnknownKernel
+from agent.source.kernel import Kernel
+from agent.source.kernels import find_kernels
+from agent.source.launch import LaunchSite
+from agent.source.launches import find_launches
+from agent.source.lexing import Macro
+from agent.source.parsing import parse_tree, reparse_tree
+from agent.source.span import Span
+
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@frozen
+class Document:
+    """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the same
+    length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked for."""
+
+    path: str
+    text: bytes = field(repr=False)
+    blanked: bytes = field(repr=False, eq=False)
+    tree: Tree = field(repr=False, eq=False)
+    blanks: tuple[Blank, ...] = field(repr=False, eq=False)
+    macros: tuple[Macro, ...] = field(repr=False, eq=False)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Every ``__global__`` definition in text order, damaged ones included."""
+        return find_kernels(self.text, self.tree, self.blanks)
+
+    @cached_property
+    def launches(self) -> tuple[LaunchSite, ...]:
+        """Every ``<<<>>>`` expression in text order."""
+        return find_launches(self.text, self.tree, self.blanks)
+
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """The offset at which each line begins; lines end at ``\\n`` only, as compilers count them."""
+        starts, at = [0], self.text.find(b"\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = self.text.find(b"\n", at + 1)
+        return tuple(starts)
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that bare or qualified name. Raises UnknownKernel, naming those that exist."""
+        wanted = "".join(name.split()).removeprefix("::")
+        for matches in (lambda k: k.qualified_name == wanted, lambda k: k.name == wanted):
+            found = next(filter(matches, self.kernels), None)
+            if found is not None:
+                return found
+        there = ", ".join(dict.fromkeys(k.qualified_name for k in self.kernels))
+        where = self.path or "this text"
+        known = f"it has {there}" if there else "it has no kernel at all (no __global__ function with a body)"
+        raise UnknownKernel(f"no kernel '{name}' in {where}: {known}")
+
+    def line(self, offset: int) -> int:
+        """The 1-based line of a byte offset."""
+        return bisect_right(self.line_starts, offset)
+
+    def slice_text(self, span: Span) -> str:
+        """What stands in ``span``, as text."""
+        return self.text[span.start : span.end].decode("utf-8", "replace")
+
+
+def parse(text: bytes, path: str = "", previous: Document | None = None) -> Document:
+    """Parse any bytes. With ``previous`` (an earlier state of the same document) what did not change is reused; the result
+    is the same as without."""
+    blanked = blank(text)
+    if previous is None:
+        tree = parse_tree(blanked.text)
+    else:
+        tree = reparse_tree(blanked.text, previous.blanked, previous.tree)
+    return Document(path, text, blanked.text, tree, blanked.blanks, blanked.macros)
+
+
+def read(path: str | Path) -> Document:
+    """Read and parse a file. Raises SourceError for what is no readable CUDA text."""
+    place = Path(path)
+    try:
+        text = place.read_bytes()
+    except FileNotFoundError:
+        raise SourceError(f"{path} does not exist; give the path of a .cu file") from None
+    except IsADirectoryError:
+        raise SourceError(f"{path} is a directory; give the path of a .cu file") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+    if text.startswith(_UTF16):
+        raise SourceError(f"{path} is UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if b"\0" in text:
+        raise SourceError(f"{path} is a binary file (it holds NUL bytes); give a .cu source file")
+    return parse(text, str(path))

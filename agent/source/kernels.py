@@ -1,0 +1,274 @@
+"""Every ``__global__`` definition of a text, also those that the parser lost."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node, Query, QueryCursor, Tree
+
+from agent.source.blanking import Blank
+from agent.source.brackets import match_brackets
+from agent.source.kernel import Kernel, Parameter, TemplateParameter
+from agent.source.lexing import scan
+from agent.source.names import free_names
+from agent.source.nodes import ancestors, declared_name, first_error, span_of, text_of
+from agent.source.parsing import LANGUAGE
+from agent.source.span import Span
+
+_DEFINITIONS = Query(LANGUAGE, "(function_definition) @definition")
+_GLOBAL = re.compile(rb"\b__global__\b")
+# from __global__ to the name and its parenthesis; bounded, so that a file of __global__ takes linear time
+_LOST = re.compile(rb"[^;{}()]{0,400}?([A-Za-z_]\w*)\s*\(")
+_WRAPPERS = frozenset({"template_declaration", "linkage_specification"})
+_QUALIFIERS = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_constant__|struct|class|enum|typename)\b")
+_RESTRICT = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
+
+
+def find_kernels(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[Kernel, ...]:
+    """All kernels in text order."""
+    if b"__global__" not in text and not any("__global__" in blank.expansion for blank in blanks):
+        return ()
+    found = [_kernel(text, node, blanks) for node in _definitions(tree, blanks)]
+    kernels = [kernel for kernel in found if kernel is not None]
+    return tuple(sorted([*kernels, *_lost(text, tree, kernels)], key=lambda kernel: kernel.span))
+
+
+def _definitions(tree: Tree, blanks: Sequence[Blank]) -> Iterator[Node]:
+    disguised = [blank.span.end for blank in blanks if "__global__" in blank.expansion]
+    for node in QueryCursor(_DEFINITIONS).captures(tree.root_node).get("definition", []):
+        body = node.child_by_field_name("body")
+        if body is None or body.type != "compound_statement":
+            continue
+        if any(child.type == "__global__" for child in node.children):
+            yield node
+        elif disguised:
+            start, declarator = _start(node, blanks), node.child_by_field_name("declarator")
+            if declarator and any(start < end <= declarator.start_byte for end in disguised):
+                yield node
+
+
+def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
+    declarator = node.child_by_field_name("declarator")
+    body = node.child_by_field_name("body")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    if declarator is None or body is None:
+        return None
+    name_node = declarator.child_by_field_name("declarator")
+    if name_node is None:
+        return None
+    written = text_of(text, name_node)
+    bare = name_node
+    while bare.type in ("qualified_identifier", "template_function"):
+        inner = bare.child_by_field_name("name")
+        if inner is None:
+            break
+        bare = inner
+    outer = _outermost(node)
+    span = Span(_start(outer, blanks), node.end_byte)
+    signature = Span(span.start, body.start_byte)
+    return Kernel(
+        name=text_of(text, bare),
+        qualified_name="::".join([*_scopes(text, node), "".join(written.split())]),
+        template=tuple(_template_parameters(text, outer)),
+        parameters=tuple(_parameters(text, declarator, blanks)),
+        span=span,
+        signature=signature,
+        body=span_of(body),
+        name_span=span_of(bare),
+        line=text.count(b"\n", 0, bare.start_byte) + 1,
+        launch_bounds=_launch_bounds(text, signature, blanks),
+        uses=free_names(text, span, outer) - {text_of(text, bare)},
+        damage=_damage(text, outer),
+    )
+
+
+def _outermost(node: Node) -> Node:
+    """The definition with its template header and ``extern "C"``."""
+    while node.parent is not None and node.parent.type in _WRAPPERS:
+        node = node.parent
+    return node
+
+
+def _start(node: Node, blanks: Sequence[Blank]) -> int:
+    """Where the definition begins, specifiers that were blanked in front of it included."""
+    start = _outermost(node).start_byte
+    for blank in reversed(blanks):
+        if blank.span.end <= start and blank.kind in ("specifier", "attribute"):
+            if not _only_space(node, blank.span.end, start):
+                break
+            start = blank.span.start
+    return start
+
+
+def _only_space(node: Node, start: int, end: int) -> bool:
+    """True where nothing but white space is parsed between two offsets before ``node``."""
+    before = _outermost(node).prev_sibling
+    return start + 4000 > end and (before is None or before.end_byte <= start)
+
+
+def _scopes(text: bytes, node: Node) -> list[str]:
+    scopes = []
+    for above in ancestors(node):
+        if above.type == "namespace_definition" or above.type in ("class_specifier", "struct_specifier"):
+            name = above.child_by_field_name("name")
+            if name is not None:
+                scopes.append("".join(text_of(text, name).split()))
+    return scopes[::-1]
+
+
+def _template_parameters(text: bytes, outer: Node) -> Iterator[TemplateParameter]:
+    while outer.type == "linkage_specification":
+        inner = outer.child_by_field_name("body")
+        if inner is None:
+            return
+        outer = inner
+    parameters = outer.child_by_field_name("parameters") if outer.type == "template_declaration" else None
+    for node in parameters.named_children if parameters else []:
+        if node.type == "comment":
+            continue
+        declarator = node.child_by_field_name("declarator")
+        name = declared_name(declarator) if declarator else None
+        default = node.child_by_field_name("default_value") or node.child_by_field_name("default_type")
+        if "type_parameter" in node.type:
+            name = node.child_by_field_name("name") or next(
+                (child for child in node.named_children if child.type == "type_identifier"), None
+            )
+        kind = "type" if "type_parameter" in node.type or "template_template" in node.type else "value"
+        type_node = node.child_by_field_name("type")
+        yield TemplateParameter(
+            name=text_of(text, name) if name else "",
+            kind=kind,
+            type=text_of(text, type_node) if type_node and kind == "value" else "",
+            default=text_of(text, default) if default else None,
+        )
+
+
+def _parameters(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Iterator[Parameter]:
+    parameters = declarator.child_by_field_name("parameters")
+    for node in parameters.named_children if parameters else []:
+        if node.type not in (
+            "parameter_declaration",
+            "optional_parameter_declaration",
+            "variadic_parameter_declaration",
+        ):
+            continue
+        inner = node.child_by_field_name("declarator")
+        name = declared_name(inner)
+        type_node = node.child_by_field_name("type")
+        if name is None and type_node is not None and text_of(text, type_node) == "void" and inner is None:
+            continue
+        depth, step = 0, inner
+        while step is not None and (name is None or step.id != name.id):
+            depth += step.type in ("pointer_declarator", "array_declarator", "abstract_pointer_declarator")
+            step = step.child_by_field_name("declarator") or next(
+                (child for child in step.named_children if "declarator" in child.type), None
+            )
+        written = text_of(text, node)
+        before = text[node.start_byte : inner.start_byte if inner else node.end_byte].decode("utf-8", "replace")
+        hidden = [b for b in blanks if span_of(node).contains(b.span)]
+        whole = written if name is None else _without_name(text, node, name)
+        yield Parameter(
+            name=text_of(text, name) if name else "",
+            type=" ".join(whole.split()),
+            element=" ".join(_QUALIFIERS.sub(" ", _without(before, hidden)).split()),
+            pointer_depth=depth,
+            const=bool(re.search(r"\bconst\b", before)),
+            restrict=bool(_RESTRICT.search(written)) or any("restrict" in b.expansion for b in hidden),
+            span=span_of(node),
+        )
+
+
+def _without(before: str, hidden: Sequence[Blank]) -> str:
+    for blank in hidden:
+        before = re.sub(rf"\b{re.escape(blank.name)}\b\s*(?:\([^()]*\))?", " ", before)
+    return before
+
+
+def _without_name(text: bytes, node: Node, name: Node) -> str:
+    default = node.child_by_field_name("default_value")
+    end = default.start_byte if default else node.end_byte
+    after = text[name.end_byte : end].decode("utf-8", "replace").rstrip().removesuffix("=")
+    return text[node.start_byte : name.start_byte].decode("utf-8", "replace") + after
+
+
+def _launch_bounds(text: bytes, signature: Span, blanks: Sequence[Blank]) -> tuple[str, ...]:
+    """The arguments of ``__launch_bounds__`` (or of PyTorch's macros for it) in the signature, as written."""
+    for blank in blanks:
+        if signature.contains(blank.span) and ("LAUNCH_BOUNDS" in blank.name.upper() and blank.value):
+            return split_arguments(blank.value)
+    return ()
+
+
+def split_arguments(written: str) -> tuple[str, ...]:
+    """Split at the commas that stand outside parentheses, brackets and braces."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(written):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(written[start:at].strip())
+            start = at + 1
+    return (*parts, written[start:].strip())
+
+
+def _damage(text: bytes, outer: Node) -> str | None:
+    error = first_error(outer)
+    if error is not None:
+        line = text.count(b"\n", 0, error.start_byte) + 1
+        if error.is_missing:
+            return f"a parse error at line {line}: '{error.type}' is missing"
+        shown = " ".join(text_of(text, error).split())
+        return f"a parse error at line {line} near '{shown[:40]}'"
+    broken = next((above for above in ancestors(outer) if above.is_error), None)
+    if broken is None:
+        return None
+    # inside an error the definition itself may be whole; not so if its header or its namespace is a loose token there
+    before = outer.prev_sibling
+    loose = before is not None and before.type in ("template", "template_parameter_list", "extern", "string_literal")
+    siblings = broken.children
+    torn = any(child.type == "namespace" and child.start_byte < outer.start_byte for child in siblings)
+    if not (loose or torn):
+        return None
+    return f"it stands inside code that could not be parsed, which begins at line {broken.start_point.row + 1}"
+
+
+def _lost(text: bytes, tree: Tree, found: Sequence[Kernel]) -> Iterator[Kernel]:
+    """Definitions that the text shows and the tree does not: listed as damaged, so that they do not vanish silently."""
+    if not tree.root_node.has_error:
+        return
+    code = scan(text).code
+    brackets = match_brackets(code)
+    end = 0
+    for match in _GLOBAL.finditer(code):
+        if match.start() < end or any(k.span.start <= match.start() < k.span.end for k in found):
+            continue
+        head = _LOST.match(code, match.end())
+        while head is not None and head.group(1).startswith(b"__") and head.end() - 1 in brackets.closing:
+            head = _LOST.match(code, brackets.closing[head.end() - 1] + 1)  # past an attribute with arguments
+        closing = brackets.closing.get(head.end() - 1) if head else None
+        if head is None or closing is None:
+            continue
+        opening = re.compile(rb"\s*\{").match(code, closing + 1)
+        if opening is None:
+            continue
+        brace = opening.end() - 1
+        end = brackets.closing.get(brace, len(text) - 1) + 1
+        name = head.group(1).decode()
+        start = Span(match.start(), end)
+        line = text.count(b"\n", 0, head.start(1)) + 1
+        yield Kernel(
+            name=name,
+            qualified_name=name,
+            template=(),
+            parameters=(),
+            span=start,
+            signature=Span(match.start(), brace),
+            body=Span(brace, end),
+            name_span=Span(head.start(1), head.end(1)),
+            line=line,
+            launch_bounds=(),
+            uses=frozenset(),
+            damage=f"the definition at line {line} could not be parsed (an unknown macro or an #if that cuts it in two)",
+        )

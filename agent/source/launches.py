@@ -1,0 +1,105 @@
+"""Every ``<<<>>>`` launch that the parser sees, its parts as written."""
+
+from collections.abc import Sequence
+
+from tree_sitter import Node, Query, QueryCursor, Tree
+
+from agent.source.blanking import Blank
+from agent.source.launch import LaunchSite
+from agent.source.nodes import ancestors, declared_name, enclosing_loops, first_error, span_of, text_of
+from agent.source.parsing import LANGUAGE
+
+_LAUNCHES = Query(LANGUAGE, "(call_expression (kernel_call_syntax)) @launch")
+
+
+def find_launches(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[LaunchSite, ...]:
+    """All launch sites in text order. A launch inside a macro's body is not seen."""
+    if b"<<" not in text:
+        return ()
+    nodes = QueryCursor(_LAUNCHES).captures(tree.root_node).get("launch", [])
+    found = (_launch(text, node) for node in sorted(nodes, key=lambda node: node.start_byte))
+    return tuple(site for site in found if site is not None)
+
+
+def _launch(text: bytes, node: Node) -> LaunchSite | None:
+    callee = node.child_by_field_name("function")
+    arguments = node.child_by_field_name("arguments")
+    configuration = next((child for child in node.children if child.type == "kernel_call_syntax"), None)
+    if callee is None or configuration is None:
+        return None
+    parts = [child for child in configuration.named_children if child.type != "comment"]
+    if len(parts) < 2:
+        return None
+    given = [child for child in arguments.named_children if child.type != "comment"] if arguments else []
+    function = next((above for above in ancestors(node) if above.type == "function_definition"), None)
+    shared = parts[2] if len(parts) > 2 else None
+    error = first_error(node)
+    line = text.count(b"\n", 0, node.start_byte) + 1
+    return LaunchSite(
+        kernel=_bare_name(text, callee),
+        callee=text_of(text, callee),
+        template_arguments=_template_arguments(text, callee),
+        grid=text_of(text, parts[0]),
+        block=text_of(text, parts[1]),
+        shared=text_of(text, shared) if shared else None,
+        stream=text_of(text, parts[3]) if len(parts) > 3 else None,
+        arguments=tuple(text_of(text, child) for child in given),
+        span=span_of(node),
+        grid_span=span_of(parts[0]),
+        block_span=span_of(parts[1]),
+        shared_span=span_of(shared) if shared else None,
+        argument_spans=tuple(span_of(child) for child in given),
+        line=line,
+        function=_function_name(text, function) if function else None,
+        function_span=span_of(function) if function else None,
+        loops=tuple(span_of(loop) for loop in enclosing_loops(node)),
+        damage=f"a parse error at line {error.start_point.row + 1}" if error else None,
+    )
+
+
+def _last(node: Node) -> Node:
+    """The innermost name of ``ns::k<float>``, ``&k``, ``(k)``, ``s.k``."""
+    while True:
+        inner = (
+            node.child_by_field_name("name")
+            or node.child_by_field_name("field")
+            or node.child_by_field_name("argument")
+        )
+        if node.type == "field_expression":
+            inner = node.child_by_field_name("field")
+        if inner is None and node.type == "parenthesized_expression":
+            inner = next((child for child in node.named_children if child.type != "comment"), None)
+        if inner is None:
+            return node
+        node = inner
+
+
+def _bare_name(text: bytes, callee: Node) -> str:
+    return text_of(text, _last(callee))
+
+
+def _template_arguments(text: bytes, callee: Node) -> tuple[str, ...]:
+    node: Node | None = callee
+    while node is not None and node.type not in ("template_function", "template_method"):
+        node = (
+            node.child_by_field_name("name")
+            or node.child_by_field_name("field")
+            or node.child_by_field_name("argument")
+            or next((c for c in node.named_children if node.type == "parenthesized_expression"), None)
+        )
+    arguments = node.child_by_field_name("arguments") if node else None
+    if arguments is None:
+        return ()
+    return tuple(text_of(text, child) for child in arguments.named_children if child.type != "comment")
+
+
+def _function_name(text: bytes, function: Node) -> str | None:
+    declarator = function.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    name = (
+        declarator.child_by_field_name("declarator")
+        if declarator
+        else declared_name(function.child_by_field_name("declarator"))
+    )
+    return text_of(text, _last(name)) if name else None

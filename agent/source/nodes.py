@@ -1,0 +1,129 @@
+"""Small helpers over the syntax tree, for this floor and those above it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tree_sitter import Node
+
+from agent.source.errors import SourceError
+from agent.source.span import Span
+
+if TYPE_CHECKING:
+    from agent.source.document import Document
+    from agent.source.kernel import Kernel
+
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+IDENTIFIERS = frozenset({"identifier", "type_identifier", "namespace_identifier", "field_identifier"})
+
+
+def span_of(node: Node) -> Span:
+    return Span(node.start_byte, node.end_byte)
+
+
+def text_of(text: bytes, node: Node) -> str:
+    """What stands at ``node`` in the original text (the tree was made from the blanked one; offsets are the same)."""
+    return text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def node_text(document: "Document", node: Node) -> str:
+    """What the user wrote at ``node``, blanked parts included."""
+    return text_of(document.text, node)
+
+
+def field(node: Node | None, *names: str) -> Node | None:
+    """Follow fields: ``field(n, "declarator", "parameters")``. None as soon as one is missing."""
+    for name in names:
+        if node is None:
+            return None
+        node = node.child_by_field_name(name)
+    return node
+
+
+def walk(node: Node, named: bool = True) -> Iterator[Node]:
+    """``node`` and all below it, parents first, in text order. Not recursive: hostile files nest deeply."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.named_children if named else current.children))
+
+
+def descendants(node: Node, *types: str) -> Iterator[Node]:
+    """The nodes below ``node`` (itself included) of any of these types, in text order."""
+    return (found for found in walk(node) if found.type in types)
+
+
+def ancestors(node: Node) -> Iterator[Node]:
+    """Parents of ``node``, innermost first."""
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def enclosing(node: Node, *types: str) -> Node | None:
+    """The innermost node around ``node`` of any of these types."""
+    return next((above for above in ancestors(node) if above.type in types), None)
+
+
+def enclosing_loops(node: Node) -> tuple[Node, ...]:
+    """The loop statements around ``node`` within its function, outermost first."""
+    loops: list[Node] = []
+    for above in ancestors(node):
+        if above.type == "function_definition":
+            break
+        if above.type in LOOPS:
+            loops.append(above)
+    return tuple(reversed(loops))
+
+
+def identifiers(node: Node, text: bytes, name: str | None = None) -> Iterator[Node]:
+    """Identifier nodes below ``node`` (types, namespaces and fields too); only those spelled ``name`` if given."""
+    for found in walk(node):
+        if found.type in IDENTIFIERS and (name is None or text_of(text, found) == name):
+            yield found
+
+
+def declared_name(declarator: Node | None) -> Node | None:
+    """The identifier inside a declarator such as ``*const x[4]`` or ``(&f)(int)``; None for an abstract one."""
+    while declarator is not None and declarator.type not in ("identifier", "field_identifier", "type_identifier"):
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None and declarator.type in (
+            "parenthesized_declarator",
+            "reference_declarator",
+            "variadic_declarator",
+            "pointer_declarator",
+        ):
+            inner = next(
+                (c for c in declarator.named_children if "declarator" in c.type or c.type == "identifier"), None
+            )
+        declarator = inner
+    return declarator
+
+
+def first_error(node: Node) -> Node | None:
+    """The first ERROR or MISSING node at or below ``node``; descends only where there is one."""
+    while node.has_error:
+        if node.is_error or node.is_missing:
+            return node
+        broken = next((child for child in node.children if child.has_error or child.is_missing), None)
+        if broken is None:
+            return node
+        node = broken
+    return node if node.is_missing else None
+
+
+def kernel_node(document: "Document", kernel: "Kernel") -> Node:
+    """The ``function_definition`` of ``kernel``. Raises SourceError where the parser lost the definition."""
+    for node in descendants(_smallest(document, kernel.body), "function_definition"):
+        body = node.child_by_field_name("body")
+        if body is not None and body.start_byte == kernel.body.start:
+            return node
+    raise SourceError(f"{kernel.qualified_name} at line {kernel.line} has no syntax tree: {kernel.damage}")
+
+
+def _smallest(document: "Document", body: Span) -> Node:
+    found = document.tree.root_node.descendant_for_byte_range(body.start, body.end)
+    while found is not None and found.type != "function_definition":
+        found = found.parent
+    return found or document.tree.root_node

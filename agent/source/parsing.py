@@ -1,0 +1,66 @@
+"""Text to tree. An incremental parse gives the tree of a parse from scratch, or it is not used."""
+
+from collections.abc import Callable
+
+from tree_sitter import Language, Parser, Point, Tree
+from tree_sitter_cuda import language
+
+LANGUAGE = Language(language())
+
+
+def parse_tree(text: bytes) -> Tree:
+    """Parse ``text`` (already blanked) from scratch."""
+    return Parser(LANGUAGE).parse(text)
+
+
+def reparse_tree(text: bytes, old_text: bytes, old_tree: Tree) -> Tree:
+    """The tree of ``text``, reusing what ``old_tree`` (the tree of ``old_text``) still says.
+
+    What changed is found by comparing the two texts, not by believing an editor: an edit that opens a comment also
+    changes what is blanked far away. A tree with errors is not reused, nor is a new tree with errors kept: the
+    parser's recovery depends on where it began.
+    """
+    if old_tree.root_node.has_error:
+        return parse_tree(text)
+    if text == old_text:
+        return old_tree
+    start, old_end, new_end = _changed(old_text, text)
+    tree = old_tree.copy()
+    tree.edit(start, old_end, new_end, _point(old_text, start), _point(old_text, old_end), _point(text, new_end))
+    new_tree = Parser(LANGUAGE).parse(text, tree)
+    return parse_tree(text) if new_tree.root_node.has_error else new_tree
+
+
+def _changed(old: bytes, new: bytes) -> tuple[int, int, int]:
+    """``(start, old_end, new_end)`` of the smallest range that differs, widened to whole UTF-8 characters."""
+    shortest = min(len(old), len(new))
+    start = _common(shortest, lambda a, b: old[a:b] == new[a:b])
+    rest = shortest - start
+    end = _common(rest, lambda a, b: old[len(old) - b : len(old) - a] == new[len(new) - b : len(new) - a])
+    while start and (_continues(old, start) or _continues(new, start)):
+        start -= 1
+    while end and (_continues(old, len(old) - end) or _continues(new, len(new) - end)):
+        end -= 1
+    return start, len(old) - end, len(new) - end
+
+
+def _common(limit: int, same: Callable[[int, int], bool]) -> int:
+    """How far two texts agree, found by halving: comparing slices is fast, comparing bytes one by one is not."""
+    low = 0
+    while low < limit:
+        step = (limit - low + 1) // 2
+        if same(low, low + step):
+            low += step
+        elif step == 1:
+            break
+        else:
+            limit = low + step - 1
+    return low
+
+
+def _continues(text: bytes, at: int) -> bool:
+    return at < len(text) and text[at] & 0xC0 == 0x80
+
+
+def _point(text: bytes, offset: int) -> Point:
+    return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))
