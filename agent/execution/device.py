@@ -104,9 +104,10 @@ class LineCounters:
     """Counts for one source line of one kernel, summed over the warps that ran.
 
     ``requests``: warp-wide global loads, stores and atomics; ``sectors``: 32-byte sectors they touched;
-    ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses and the passes they took
-    (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts warp-instructions,
-    ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those where lanes parted.
+    ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses
+    and the passes they took (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts
+    warp-instructions, ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those
+    where lanes parted.
     """
 
     requests: int = 0
@@ -156,7 +157,8 @@ class Answer:
 
     ``status``: ``ok``; ``fault`` (ended early or not, see ``faults``); ``refused`` (something here cannot run this:
     ``message`` names it); ``timeout``; ``crashed``; ``cancelled``; ``unavailable``. ``outputs`` holds the bytes of each
-    output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell (None otherwise).
+    output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell
+    (None otherwise).
     ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one.
     """
 

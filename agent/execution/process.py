@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+import agent
 from agent.execution import children, wire
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
 
-# What a child may know of our environment. Never keys, tokens or proxies: it compiles and runs text that we do not trust.
+# What a child may know of our environment. Never keys, tokens or proxies: it works on text that we do not trust.
 _KEPT = (
     "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL",
     "SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
@@ -33,6 +34,8 @@ _KEPT = (
 _START = (
     "import sys, json, runpy; sys.path[:] = json.loads(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
 )
+
+_OURS = Path(agent.__file__).parent.parent
 
 
 class ChildDied(Exception):
@@ -55,9 +58,9 @@ class Child:
     """A running child process. After any exception from :meth:`converse` it has been killed."""
 
     def __init__(self, module: str) -> None:
-        paths = [str(Path(path).absolute()) for path in sys.path if path]
+        paths = dict.fromkeys(str(Path(path).absolute()) for path in (*filter(None, sys.path), _OURS))
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START, json.dumps(paths), module],
+            [sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -97,9 +100,12 @@ class Child:
             raise
         if error is None:
             return result  # type: ignore[return-value]
-        self.close()
         if isinstance(error, EOFError | OSError | wire.WireError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1.0)  # it is ending by itself: let its own exit code be seen
+            self.close()
             raise ChildDied(self._last_words()) from error
+        self.close()
         raise error
 
     def _await(
@@ -114,7 +120,7 @@ class Child:
             if cancelled():
                 raise ChildCancelled
             if time.monotonic() >= deadline:
-                raise ChildTimeout
+                raise ChildTimeout(f"no answer in time from process {self.pid}")
 
     def close(self) -> None:
         """Kill the process and whatever it started, and wait until it is gone."""

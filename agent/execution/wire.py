@@ -9,12 +9,11 @@ import json
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import cattrs
 from attrs import has
 
-T = TypeVar("T")
 _LENGTH = struct.Struct(">I")
 _LARGEST_HEADER = 1 << 28
 
@@ -95,7 +94,7 @@ def read_frame(source: Readable) -> Frame | None:
         raise WireError(f"the message is damaged ({error})") from error
 
 
-def open_frame(frame: Frame, *classes: type[T]) -> T:
+def open_frame(frame: Frame, *classes: type[Any]) -> Any:
     """The frame's value, which must be of one of ``classes``. Raises WireError."""
     name, body, blobs = frame
     for cls in classes:
@@ -127,7 +126,7 @@ class Channel:
     def send(self, value: object) -> None:
         send(value, self._sink)
 
-    def receive(self, *classes: type[T]) -> T:
+    def receive(self, *classes: type[Any]) -> Any:
         frame = self._next_frame()
         if frame is None:
             raise EOFError("the other side has gone")
@@ -141,7 +140,7 @@ def encode(value: object) -> bytes:
     return b"".join(parts.parts)
 
 
-def decode(data: bytes, *classes: type[T]) -> T:
+def decode(data: bytes, *classes: type[Any]) -> Any:
     """The value that :func:`encode` wrote. Raises WireError."""
     frame = read_frame(io.BytesIO(data))
     if frame is None:

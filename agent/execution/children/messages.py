@@ -32,7 +32,10 @@ class Compile:
 
 @frozen
 class Compiled:
-    """``error`` is NVRTC's own status (empty on success); ``lowered`` goes with ``names``, one for one."""
+    """``error`` is NVRTC's own status (empty on success); ``lowered`` goes with ``names``, one for one.
+
+    There is ``ptx`` also when only ptxas failed, so that its line numbers can be read.
+    """
 
     error: str
     log: str

@@ -1,6 +1,10 @@
 """The compiler child: NVRTC through CuPy, one program after the other. Needs no GPU."""
 
+import os
+import re
 from typing import Any
+
+from attrs import evolve
 
 from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
 from agent.execution.children.serve import allow_cpu, serve
@@ -26,28 +30,58 @@ def main() -> None:
 
 
 def compile_program(nvrtc: Any, request: Compile) -> Compiled:
+    """Compile one program. Whatever NVRTC says, or CuPy cannot do, is in the answer."""
     allow_cpu(request.seconds)
+    try:
+        return _anonymous(_answer(nvrtc, request))
+    except Exception as failure:  # for example text that CuPy cannot hand to NVRTC
+        return Compiled(f"{type(failure).__name__}: {failure}", "", b"", b"", ())
+
+
+def _answer(nvrtc: Any, request: Compile) -> Compiled:
+    compiled = _compile(nvrtc, request, request.options)
+    if compiled.error and "ptxas" in compiled.log:
+        virtual = tuple(option.replace("-architecture=sm_", "-architecture=compute_") for option in request.options)
+        return evolve(compiled, ptx=_compile(nvrtc, request, virtual).ptx)
+    return compiled
+
+
+def _compile(nvrtc: Any, request: Compile, options: tuple[str, ...]) -> Compiled:
     program = nvrtc.createProgram(
         request.source,
         request.name,
-        tuple(text for _, text in request.headers),
-        tuple(name for name, _ in request.headers),
+        tuple(text.encode() for _, text in request.headers),
+        tuple(name.encode() for name, _ in request.headers),
     )
     try:
         error = ""
         try:
             for name in request.names:
                 nvrtc.addNameExpression(program, name)
-            nvrtc.compileProgram(program, request.options)
+            nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as failure:
             error = str(failure)
-        log = nvrtc.getProgramLog(program).rstrip("\0")
+        log = nvrtc.getProgramLog(program).replace("\0", "")
         if error:
             return Compiled(error, log, b"", b"", ())
         lowered = tuple(nvrtc.getLoweredName(program, name) for name in request.names)
-        return Compiled("", log, nvrtc.getPTX(program).rstrip(b"\0"), nvrtc.getCUBIN(program), lowered)
+        real = any("-architecture=sm_" in option for option in options)
+        return Compiled("", log, nvrtc.getPTX(program).rstrip(b"\0"), nvrtc.getCUBIN(program) if real else b"", lowered)
     finally:
         nvrtc.destroyProgram(program)
+
+
+def _anonymous(compiled: Compiled) -> Compiled:
+    """The same without what NVRTC writes of this process: names in anonymous namespaces hold a random number and the
+    process's own, so that equal programs would look different. Lengths stay, so that mangled names stay well-formed."""
+    mark = re.compile(rb"_[0-9a-f]{8}_%d" % os.getpid())
+    found = set(mark.findall(compiled.ptx))
+    ptx, cubin, lowered = compiled.ptx, compiled.cubin, compiled.lowered
+    for name in found:
+        plain = re.sub(rb"[0-9a-f]", b"0", name)
+        ptx, cubin = ptx.replace(name, plain), cubin.replace(name, plain)
+        lowered = tuple(entry.replace(name.decode(), plain.decode()) for entry in lowered)
+    return evolve(compiled, ptx=ptx, cubin=cubin, lowered=lowered)
 
 
 if __name__ == "__main__":

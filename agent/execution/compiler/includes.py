@@ -22,14 +22,25 @@ _INCLUDE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _OPERAND = re.compile(r"""(?:"(?P<quoted>[^"]*)"|<(?P<angled>[^>]*)>)""")
+# Thrust includes files whose names its own macros make up; a source that redefines one of these chooses the file.
+_COMPUTED = re.compile(
+    r"\b(?:define|undef|push_macro|pop_macro)\b[\s(\\\"]*(?P<name>_*THRUST_\w*(?:INCLUDE|HEADER|SYSTEM)\w*)"
+)
+_LINE = re.compile(r"\s*#\s*(?:line\s+)?(\d+)")
 _SPLICE = re.compile(r"\\\r?\n|\\\r")
-_HEADER_SUFFIXES = frozenset(".h .hh .hpp .hxx .h++ .cuh .cu .inl .inc .ipp .tpp .def .c .cc .cpp .cxx".split())
+_HEADER_SUFFIXES = frozenset(
+    (".h", ".hh", ".hpp", ".hxx", ".cuh", ".cu", ".inl", ".inc", ".ipp", ".tpp", ".def", ".c", ".cc", ".cpp", ".cxx")
+)
 _ROOT_MARKS = (".git", ".hg", ".cuda-lsp.toml", "compile_commands.json")
 _MORE_FOLDERS = "CUDA_LSP_INCLUDE_PATH"
 
 
 class Refused(Exception):
-    """An include that the compiler must not follow; the message says which, and what to do."""
+    """An include that the compiler must not follow: ``target`` is as written, the message says what to do."""
+
+    def __init__(self, target: str, message: str) -> None:
+        super().__init__(message)
+        self.target = target
 
 
 @frozen
@@ -111,9 +122,28 @@ def included(text: str) -> Iterator[str]:
                 yield operand["quoted"] if operand["quoted"] is not None else operand["angled"]
             elif target and target[0] not in '"<\\':
                 raise Refused(
+                    target,
                     f"#include {target}: the file is hidden behind a macro, so it cannot be checked before compiling. "
-                    "Write its name out"
+                    "Write its name out",
                 )
+        for matched in _COMPUTED.finditer(body):
+            raise Refused(
+                matched["name"], f"{matched['name']} decides which files CUDA's own headers include: it stays"
+            )
+
+
+def line_of(text: str, target: str) -> int:
+    """The user's own line (by the ``#line`` markers) of the first directive that names ``target``; 0 if none does."""
+    number = 0
+    for line in text.splitlines():
+        marker = _LINE.match(line)
+        if marker is not None:
+            number = int(marker[1]) - 1
+            continue
+        number += 1
+        if target in line and re.search(r"(?:#|%:).*(?:include|import|embed|define|undef)", line):
+            return number
+    return 0
 
 
 def _hits(name: str, folder: Path, where: Search) -> list[Path]:
@@ -132,8 +162,9 @@ def _judge(file: Path, name: str, where: Search) -> bool:
             suffixes = _HEADER_SUFFIXES | {""} if bare else _HEADER_SUFFIXES
             if not any(part.startswith(".") for part in parts) and real.suffix.lower() in suffixes:
                 return True
-            raise Refused(f'#include "{name}": {file.name} is no header, and only headers may be included')
+            raise Refused(name, f'#include "{name}": {file.name} is no header, and only headers may be included')
     raise Refused(
+        name,
         f'#include "{name}" leads outside the include folders that the compiler may read. '
-        f"Name its folder with -I if it lies in the workspace, or in the environment variable {_MORE_FOLDERS} if not"
+        f"Name its folder with -I if it lies in the workspace, or in the environment variable {_MORE_FOLDERS} if not",
     )

@@ -9,16 +9,19 @@ _MESSAGE = re.compile(
     r"^(?:(?P<file>[^\n]+?)\((?P<line>\d+)\): )?"
     r"(?P<severity>catastrophic error|error|warning|remark|note)(?: #\d+(?:-D)?)?: (?P<text>.*)$"
 )
-_PTXAS = re.compile(r"^ptxas\s+(?:\S+, line (?P<line>\d+); )?(?P<severity>fatal|error|warning)\s*:\s*(?P<text>.*)$")
+_PTXAS = re.compile(
+    r"^\s*ptxas\s+(?:[^,;:]+, line (?P<line>\d+); )?(?P<severity>fatal|error|warning)\s*:\s*(?P<text>.*)$"
+)
 _OTHER = re.compile(r"^(?:nvrtc|Command-line) ?(?:: )?(?P<severity>error|warning): (?P<text>.*)$", re.IGNORECASE)
 _NAME_MAP = "__nv_name_map"
 _SEVERITY = {"catastrophic error": "error", "fatal": "error", "remark": "note"}
 
 
-def diagnostics(log: str) -> tuple[Diagnostic, ...]:
+def diagnostics(log: str, ptx: str = "") -> tuple[Diagnostic, ...]:
     """Every error, warning and note of the log, in order; the source excerpts that NVRTC repeats are left out.
 
-    Where a template was being instantiated, that is said in the same message.
+    Where a template was being instantiated, that is said in the same message. What ptxas says of a line of ``ptx`` is
+    moved to the line of the source that it came from.
     """
     found: list[Diagnostic] = []
     lines = log.splitlines()
@@ -34,9 +37,23 @@ def diagnostics(log: str) -> tuple[Diagnostic, ...]:
             continue
         matched = _PTXAS.match(line)
         if matched is not None and "Conflicting options" not in line:
-            where = f" (line {matched['line']} of the PTX)" if matched["line"] else ""
-            found.append(Diagnostic(_severity(matched["severity"]), "", 0, f"ptxas: {matched['text'].strip()}{where}"))
+            file, number = _source_line(ptx, int(matched["line"])) if matched["line"] else ("", 0)
+            found.append(Diagnostic(_severity(matched["severity"]), file, number, f"ptxas: {matched['text'].strip()}"))
     return tuple(dict.fromkeys(found))
+
+
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
+
+
+def _source_line(ptx: str, number: int) -> tuple[str, int]:
+    """File and line that line ``number`` of the PTX came from, by the last ``.loc`` before it; ("", 0) if unknown."""
+    lines = ptx.splitlines()
+    marks = [matched for line in lines[:number] if (matched := _LOC.match(line))]
+    if not marks:
+        return "", 0
+    files = {matched[1]: matched[2] for line in lines if (matched := _FILE.match(line))}
+    return files.get(marks[-1][1], ""), int(marks[-1][2])
 
 
 def _severity(word: str) -> str:
@@ -80,7 +97,7 @@ def resources(log: str) -> dict[str, Resources]:
             registers=registers,
             spill_stores=stacks.get(name, (0, 0, 0))[1],
             spill_loads=stacks.get(name, (0, 0, 0))[2],
-            stack=stacks.get(name, (0, 0, 0))[0],
+            stack=max(stacks.get(name, (0, 0, 0))[0], _sum(r"(\d+) bytes cumulative stack size", rest)),
             static_shared=_sum(r"(\d+)(?:\+(\d+))? bytes smem", rest),
             barriers=_sum(r"used (\d+) barriers", rest),
             constant=_sum(r"(\d+) bytes cmem\[\d+\]", rest),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
-from agent.execution.process import Child, ChildDied, never
+from agent.execution.process import Child, ChildDied, ChildTimeout, never
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -24,11 +24,14 @@ _identity: CompilerIs | None = None
 
 
 def identity() -> CompilerIs:
-    """Which compiler there is, asked once. Raises ChildDied or ChildTimeout when it cannot even start."""
+    """Which compiler there is; asked once, unless the child could not even start."""
     global _identity
     if _identity is None:
-        with _borrowed() as child:
-            _identity = child.converse(lambda channel: _ask(channel, AskCompiler(), CompilerIs), _START_SECONDS)
+        try:
+            with _borrowed() as child:
+                _identity = child.converse(lambda channel: _ask(channel, AskCompiler(), CompilerIs), _START_SECONDS)
+        except (ChildDied, ChildTimeout) as failure:
+            return CompilerIs((0, 0), (), missing=f"the compiler process did not start: {failure}")
     return _identity
 
 
@@ -47,7 +50,8 @@ def compile_program(request: Compile, cancelled: Callable[[], bool] = never) -> 
 
 def _ask(channel: Channel, request: object, answer: type[T]) -> T:
     channel.send(request)
-    return channel.receive(answer)
+    reply: T = channel.receive(answer)
+    return reply
 
 
 def shutdown() -> None:

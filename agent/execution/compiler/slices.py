@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
 from importlib import metadata
@@ -46,7 +47,8 @@ def compile_slice(
     try:
         return _compile(part, options, seconds, cancelled)
     except includes.Refused as refusal:
-        return CompileFailure("refused", str(refusal), (Diagnostic("error", part.path, 0, str(refusal)),))
+        line = includes.line_of(part.text, refusal.target)
+        return CompileFailure("refused", str(refusal), (Diagnostic("error", part.path, line, str(refusal)),))
     except ChildTimeout:
         return CompileFailure(
             "timeout", f"the compiler did not finish within {seconds:g} s (endless templates, or too much unrolling)"
@@ -75,7 +77,7 @@ def _compile(
     arguments = (*nvrtc_options(options, flags.passed), *(f"--include-path={folder}" for folder in where.folders))
     names = (*part.names, *(f"&{symbol}" for symbol in part.symbols))
     request = Compile(text, _file_name(part.path), arguments, names, headers, seconds)
-    key = _key(request, options, compiler, reached, folders)
+    key = _key(request, part.path, options, compiler, reached, folders)
     kept = cache.get(key)
     if kept is None:
         kept = _result(pool.compile_program(request, cancelled), part, options, compiler, key)
@@ -86,7 +88,12 @@ def _compile(
 def _result(
     compiled: Compiled, part: SliceLike, options: Options, compiler: CompilerIs, key: str
 ) -> Build | CompileFailure:
-    found = log.diagnostics(compiled.log)
+    # NVRTC completes a relative file name with the folder that it works in, which is none of the user's.
+    ptx = compiled.ptx.decode("utf-8", "replace").replace(f'"{_HERE}{os.sep}', '"')
+    found = tuple(
+        evolve(item, file=part.path) if item.file == _file_name(part.path) else item
+        for item in log.diagnostics(compiled.log, ptx)
+    )
     if compiled.error:
         errors = [item for item in found if item.severity == "error"]
         message = _said(errors[0]) if errors else f"NVRTC refused the source without saying why ({compiled.error})"
@@ -95,7 +102,7 @@ def _result(
     used = log.resources(compiled.log)
     entries = dict(zip(part.names, compiled.lowered, strict=False))
     return Build(
-        ptx=compiled.ptx.decode("utf-8", "replace"),
+        ptx=ptx,
         cubin=compiled.cubin,
         entries=entries,
         resources={name: used[lowered] for name, lowered in entries.items() if lowered in used},
@@ -163,7 +170,9 @@ def _flag_warnings(flags: Flags, where: includes.Search, path: str) -> tuple[Dia
     return (*flags.warnings(), *outside)
 
 
-def _key(request: Compile, options: Options, compiler: CompilerIs, reached: str, folders: tuple[Path, ...]) -> str:
+def _key(
+    request: Compile, path: str, options: Options, compiler: CompilerIs, reached: str, folders: tuple[Path, ...]
+) -> str:
     """A hash of everything that the result depends on."""
     stamps = [
         (str(folder), (folder / "cuda_runtime.h").stat().st_mtime_ns)
@@ -171,7 +180,7 @@ def _key(request: Compile, options: Options, compiler: CompilerIs, reached: str,
         if (folder / "cuda_runtime.h").is_file()
     ]
     parts = (
-        _SCHEMA, request.source, request.name, request.options, request.names, request.headers,
+        _SCHEMA, request.source, path, request.options, request.names, request.headers,
         options.arch, options.fmad, options.optimised, compiler.version, reached, stamps,
     )  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
