@@ -45,7 +45,9 @@ def _edits(original: Program, rewrite: Program, workload: Workload) -> list[Edit
     old, new = original.plan.launches(), rewrite.plan.launches()
     same_shape = evolve(rewrite.plan, steps=()) == evolve(original.plan, steps=()) and len(old) == len(new)
     if not same_shape or any(a.kernel != b.kernel or a.arguments != b.arguments for a, b in zip(old, new, strict=True)):
-        raise _Inexpressible("this rewrite launches other kernels or needs scratch memory, and its host code has to be written")
+        raise _Inexpressible(
+            "this rewrite launches other kernels or needs scratch memory, and its host code has to be written"
+        )
     edits: list[Edit] = []
     for before, after in zip(old, new, strict=True):
         if before == after:
@@ -114,7 +116,9 @@ def _spelled(dims: tuple[Expression, ...], site: LaunchSite, document: Document,
 def _visible(expression: Expression, site: LaunchSite, document: Document, only: bool) -> str:
     """The expression as host code, if every name in it is in sight at the site and the site is the only one."""
     if not only:
-        raise _Inexpressible(f"the kernel is launched in several places, and only one of them was verified (line {site.line})")
+        raise _Inexpressible(
+            f"the kernel is launched in several places, and only one of them was verified (line {site.line})"
+        )
     in_sight = set(_IDENTIFIER.findall(document.slice_text(Span(0, site.span.start))))
     missing = sorted(set(expression.names) - in_sight)
     if missing:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import cattrs
 import platformdirs
 from attrs import define, field
 
@@ -44,9 +45,7 @@ class Trace:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            self.problem = (
-                f"the search's trace cannot be written to {self.path} ({error.strerror}): it goes on, but not after an interruption"
-            )
+            self.problem = f"the search's trace cannot be written to {self.path} ({error.strerror}): it goes on, but not after an interruption"
 
 
 def folder() -> Path:
@@ -58,12 +57,12 @@ def open_trace(key: str, fresh: bool) -> Trace:
     """The trace for a search; with the verdicts of an earlier, interrupted search of the same key unless ``fresh``."""
     path = folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.jsonl"
     records = [] if fresh else _read(path)
-    interrupted = records and not any(record.get("event") == Finished.__name__ and _is_end(record) for record in records)
+    interrupted = records and not any(
+        record.get("event") == Finished.__name__ and _is_end(record) for record in records
+    )
     trace = Trace(path)
     if interrupted:
-        for record in records:
-            if "judged" in record:
-                trace.verdicts[record["judged"]] = structure(record["verdict"], Verdict)
+        trace.verdicts = _verdicts(records)
         return trace
     try:
         path.unlink(missing_ok=True)
@@ -71,6 +70,18 @@ def open_trace(key: str, fresh: bool) -> Trace:
         trace.problem = f"the old trace {path} cannot be replaced ({error.strerror})"
     trace._append({"schema": SCHEMA, "key": key})
     return trace
+
+
+def _verdicts(records: list[dict[str, Any]]) -> dict[str, Verdict]:
+    """What was judged before. A verdict in the form of another version is left out: its candidate is judged again."""
+    found: dict[str, Verdict] = {}
+    for record in records:
+        if "judged" in record:
+            try:
+                found[record["judged"]] = structure(record["verdict"], Verdict)
+            except cattrs.errors.BaseValidationError:
+                continue
+    return found
 
 
 def _is_end(record: Mapping[str, Any]) -> bool:
@@ -86,7 +97,10 @@ def _read(path: Path) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for line in lines:
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except ValueError:
             break
+        if not isinstance(record, dict):
+            break
+        records.append(record)
     return records if records and records[0].get("schema") == SCHEMA else []

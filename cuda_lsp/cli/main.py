@@ -1,6 +1,7 @@
 """The command ``cuda-lsp``: finds its subcommands, and is the one place where an error becomes a message and an exit code."""
 
 import importlib
+import json
 import pkgutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import click
 import cuda_lsp
 from cuda_lsp import cli
 from cuda_lsp.cli.exits import CommandError, Exit
+from cuda_lsp.cli.output import envelope
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -52,6 +54,8 @@ def main() -> None:
 
 
 def _say(message: str, code: Exit) -> Exit:
+    if "--json" in sys.argv:
+        click.echo(json.dumps(envelope(sys.argv[1], code, error=message)))
     click.echo(f"cuda-lsp: {message}", err=True)
     return code
 

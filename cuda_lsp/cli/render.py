@@ -57,7 +57,10 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
 def _ideas(event: events.IdeasFound) -> Iterable[str]:
     for number, idea in enumerate(event.ideas, 1):
         expects = "; ".join(expectation.words for expectation in idea.expects)
-        yield line("ideas" if number == 1 else "", f"{number} {idea.title}   [{idea.name}, {idea.scope.value}]   expects {expects}")
+        yield line(
+            "ideas" if number == 1 else "",
+            f"{number} {idea.title}   [{idea.name}, {idea.scope.value}]   expects {expects}",
+        )
         yield line("", f"  {idea.why}")
         if idea.risk:
             yield line("", f"  may break: {idea.risk}")
@@ -132,7 +135,11 @@ def speed_text(speed: Speed) -> str:
         return f"est. {down(speed.ratio)} on {speed.target}, not measured"
     if speed.ratio is not None and speed.low is not None and speed.high is not None:
         return f"{speed.state}, {down(speed.ratio)} (95 %: {speed.low:.2f} to {speed.high:.2f})"
-    return f"{speed.state}{f' ({speed.note})' if speed.note else ''}" if speed.state != "none" else f"no speed ({speed.note})"
+    return (
+        f"{speed.state}{f' ({speed.note})' if speed.note else ''}"
+        if speed.state != "none"
+        else f"no speed ({speed.note})"
+    )
 
 
 def why_text(verdict: Verdict) -> str:

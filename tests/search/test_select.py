@@ -32,7 +32,12 @@ ORIGINAL = Node("0", SimpleNamespace(document=SimpleNamespace(text=b"a\nb\nc\n")
 
 
 def test_survivors_are_the_fastest_right_ones():
-    nodes = [node("slow", ratio=1.1), node("fast", ratio=2.0), node("wrong", ratio=9.0, state="wrong"), node("mid", ratio=1.5)]
+    nodes = [
+        node("slow", ratio=1.1),
+        node("fast", ratio=2.0),
+        node("wrong", ratio=9.0, state="wrong"),
+        node("mid", ratio=1.5),
+    ]
     assert [n.identifier for n in survivors(nodes, 2)] == ["fast", "mid"]
 
 

@@ -1,0 +1,159 @@
+"""``cuda-lsp optimize``: the whole path, from a file to verified rewrites as diffs."""
+
+import json
+
+import click
+
+from agent.evaluation.setting import Setting
+from agent.ideas.idea import Scope
+from agent.search import events
+from agent.search.options import SearchOptions
+from agent.search.proposal import Proposal
+from agent.search.search import Outcome, search
+from agent.search.trace import open_trace
+from agent.search.node import fingerprint
+from cuda_lsp.cli.exits import CommandError, Exit
+from cuda_lsp.cli.interrupt import stoppable
+from cuda_lsp.cli.opening import Opened, compiler_options, open_device, open_kernel, open_target
+from cuda_lsp.cli.output import Screen, envelope, events_json, proposal_json
+from cuda_lsp.cli.render import event_lines, proposal_lines
+from cuda_lsp.cli.writing import apply_document
+
+_ENDS = {
+    "broken original": Exit.BROKEN,
+    "cancelled": Exit.INTERRUPTED,
+    "unavailable": Exit.MACHINE,
+    "done": Exit.NEGATIVE,
+    "budget": Exit.NEGATIVE,
+    "nothing applicable": Exit.NEGATIVE,
+    "no headroom": Exit.NEGATIVE,
+}
+"""What an end without a proposal means; any other reason is a problem with the input."""
+
+
+@click.command("optimize")
+@click.argument("file", type=click.Path())
+@click.option("--kernel", "name", help="Which kernel; the file's first by default.")
+@click.option("--rounds", default=2, show_default=True, type=click.IntRange(1, 10), help="Rounds of ideas.")
+@click.option("--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="Hard cap on time.")
+@click.option("--candidates", default=24, show_default=True, type=click.IntRange(1), help="Hard cap on candidates.")
+@click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
+@click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
+@click.option(
+    "--scope",
+    type=click.Choice([scope.value for scope in Scope]),
+    default="relaunch",
+    show_default=True,
+    help="What a rewrite may change: the kernel only, its launch too, or several kernels.",
+)
+@click.option("--idea", "only", multiple=True, help="Only this idea (repeatable).")
+@click.option("--without", multiple=True, help="Leave this idea out (repeatable).")
+@click.option("--lossy", is_flag=True, help="Also show rewrites that are less precise, marked so.")
+@click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
+@click.option("--apply", "apply_", is_flag=True, help="Write the first proposal into the file.")
+@click.option("--diff", "diff_only", is_flag=True, help="Print only the first proposal's diff.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def command(
+    file: str,
+    name: str | None,
+    rounds: int,
+    seconds: float,
+    candidates: int,
+    target: str | None,
+    device: str,
+    scope: str,
+    only: tuple[str, ...],
+    without: tuple[str, ...],
+    lossy: bool,
+    fresh: bool,
+    apply_: bool,
+    diff_only: bool,
+    as_json: bool,
+    flags: tuple[str, ...],
+) -> int:
+    """Look for faster rewrites of a kernel in FILE and show those that are proved right.
+
+    FLAGS after `--` are compiler flags of the file (-DNAME=VALUE, --use_fast_math, -I folder).
+    """  # fmt: skip
+    opened = open_kernel(file, name)
+    options = SearchOptions(rounds, candidates=candidates, seconds=seconds, scope=Scope(scope), only=only, without=without,
+                            lossy=lossy, fresh=fresh)  # fmt: skip
+    screen = Screen(quiet=as_json or diff_only)
+    if opened.others:
+        screen.note(
+            f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; --kernel names another: {', '.join(opened.others)}"
+        )
+    card = open_target(target, opened.settings)
+    with (
+        screen,
+        stoppable(lambda: screen.note("stopping at the next safe point; Ctrl-C again ends at once")) as cancelled,
+    ):
+        setting = Setting(
+            device=open_device(device),
+            target=card,
+            options=compiler_options(card, opened.settings, flags),
+            seconds=seconds,
+            cancelled=cancelled,
+        )
+        outcome, seen = _search(opened, setting, options, screen)
+    code = Exit.OK if outcome.proposals else _ENDS.get(outcome.reason, Exit.INPUT)
+    if as_json:
+        click.echo(json.dumps(_as_json(outcome, seen, code)))
+    elif diff_only:
+        click.echo(outcome.proposals[0].diff if outcome.proposals else "", nl=False)
+    else:
+        _show(outcome)
+    if outcome.message and not outcome.proposals and not as_json and code != Exit.NEGATIVE:
+        raise CommandError(code, outcome.message)
+    if apply_ and outcome.proposals:
+        _apply(opened, outcome.proposals[0])
+    return code
+
+
+def _search(
+    opened: Opened, setting: Setting, options: SearchOptions, screen: Screen
+) -> tuple[Outcome, list[events.Event]]:
+    seen: list[events.Event] = []
+    key = "\n".join((fingerprint(opened.program), opened.kernel.qualified_name, repr(opened.workload), setting.target.name,
+                     setting.device.name, repr(setting.options)))  # fmt: skip
+    trace = open_trace(key, options.fresh)
+    if trace.verdicts:
+        screen.note(f"going on from an interrupted search: {len(trace.verdicts)} candidates were judged before")
+
+    def listen(event: events.Event) -> None:
+        seen.append(event)
+        screen.progress(event)
+        for text in event_lines(event):
+            screen.say(text)
+
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, listen)
+    if trace.problem:
+        screen.note(trace.problem)
+    return outcome, seen
+
+
+def _as_json(outcome: Outcome, seen: list[events.Event], code: Exit) -> dict[str, object]:
+    proposals = [proposal_json(proposal) for proposal in outcome.proposals]
+    ended = {"reason": outcome.reason, "message": outcome.message, "proposals": proposals}
+    return envelope("optimize", code, events=events_json(seen), outcome=ended)
+
+
+def _show(outcome: Outcome) -> None:
+    if not outcome.proposals:
+        click.echo(
+            f"{'result':<11}{outcome.reason}: {outcome.message}"
+            if outcome.message
+            else f"{'result':<11}{outcome.reason}"
+        )
+    for number, proposal in enumerate(outcome.proposals, 1):
+        for text in proposal_lines(number, proposal):
+            click.echo(text)
+        click.echo(proposal.diff, nl=False)
+
+
+def _apply(opened: Opened, proposal: Proposal) -> None:
+    if proposal.by_hand:
+        raise CommandError(Exit.INPUT, f"not applied: {proposal.by_hand}")
+    apply_document(opened.document, proposal.document)
+    click.echo(f"applied {proposal.title} to {opened.document.path}", err=True)

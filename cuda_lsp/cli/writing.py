@@ -1,0 +1,41 @@
+"""Writing a rewrite into the user's file: all of it or nothing, and never over somebody's newer text."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from agent.source.document import Document
+from cuda_lsp.cli.exits import CommandError, Exit
+
+
+def apply_document(old: Document, new: Document) -> None:
+    """Replace the file's text by ``new``'s if it still holds ``old``'s. Goes through a file beside it and a rename, so that a
+    full disk or a crash leaves the original whole. A symbolic link stays a link."""
+    path = Path(old.path).resolve()
+    try:
+        if path.read_bytes() != old.text:
+            raise CommandError(Exit.INPUT, f"{old.path} changed meanwhile: nothing was written. Run the command again")
+        # Root may write anything; a file without a write bit is still meant to be left alone.
+        if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+            raise CommandError(
+                Exit.INPUT, f"{old.path} is read-only: nothing was written. --diff prints the change instead"
+            )
+        _replace(path, new.text)
+    except OSError as error:
+        raise CommandError(Exit.INPUT, f"{old.path} cannot be written ({error.strerror}): it is as it was") from error
+
+
+def _replace(path: Path, text: bytes) -> None:
+    mode = path.stat().st_mode
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(mode)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
