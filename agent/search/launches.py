@@ -19,7 +19,7 @@ _DIM3 = re.compile(r"\s*dim3\s*[({](.*)[)}]\s*", re.DOTALL)
 
 @frozen
 class HostEdits:
-    """``document`` is the rewritten file with its launch sites edited; ``by_hand`` says what could not be, or is empty."""
+    """``document`` is the rewritten file with its launch sites edited; ``by_hand`` says what could not be."""
 
     document: Document
     by_hand: str
@@ -128,7 +128,8 @@ def _visible(expression: Expression, site: LaunchSite, document: Document, only:
 
 def _in_words(program: Program) -> str:
     return "; ".join(
-        f"{launch.kernel}<<<({', '.join(map(str, launch.grid))}), ({', '.join(map(str, launch.block))}), {launch.shared}>>>"
+        f"{launch.kernel}<<<({', '.join(map(str, launch.grid))}), ({', '.join(map(str, launch.block))}), "
+        f"{launch.shared}>>>"
         f"({', '.join(map(str, launch.arguments))})"
         for launch in program.plan.launches()
     )

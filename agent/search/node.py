@@ -11,8 +11,8 @@ from agent.workload.program import Program
 
 @frozen
 class Node:
-    """``identifier`` is ``2.3`` for the third candidate of round two, ``0`` for the original. ``stale`` counts the rounds
-    that a slower node has been kept for the sake of the counter that it moved."""
+    """``identifier`` is ``2.3`` for the third candidate of round two, ``0`` for the original. ``stale`` counts the
+    rounds that a slower node has been kept for the sake of the counter that it moved."""
 
     identifier: str
     program: Program

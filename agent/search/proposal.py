@@ -4,9 +4,9 @@ from attrs import frozen
 
 from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Candidate
-from agent.search.select import changed_lines
-from agent.search.node import Node
 from agent.search.launches import HostEdits, host_edits
+from agent.search.node import Node
+from agent.search.select import changed_lines
 from agent.source.diff import unified
 from agent.source.document import Document
 from agent.workload.workload import Workload

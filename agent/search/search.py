@@ -12,8 +12,8 @@ from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure
-from agent.ideas.source import Request, implement, program, propose
 from agent.ideas.idea import Candidate, Idea
+from agent.ideas.source import Request, implement, program, propose
 from agent.search import events
 from agent.search.duplicates import machine_key
 from agent.search.node import Node, fingerprint
@@ -80,7 +80,7 @@ def search(
     trace: Trace,
     emit: Emit,
 ) -> Outcome:
-    """Look for faster, right rewrites of ``kernel``. Every step is an event; nothing is proposed without a full verdict."""
+    """Look for faster, right rewrites of ``kernel``. Each step is an event; nothing is proposed without a full verdict."""
     root = Node("0", original, None, None, None)
     run = _Run(kernel, workload, root, setting, options, trace, emit)
     run.emit(
@@ -233,7 +233,7 @@ def _verdict(node: Node, prepared: Prepared, run: _Run) -> Verdict | None:
 
 
 def _confirm(prepared: Prepared, run: _Run) -> tuple[Proposal, ...]:
-    """The full verdict for what would be shown. What does not hold up there is not shown, and the next in line is tried."""
+    """The full verdict for what would be shown. What does not hold up is not shown, and the next in line is tried."""
     deep = evolve(prepared, setting=evolve(prepared.setting, depth="full"))
     shown: list[Node] = []
     waiting = list(run.judged)

@@ -45,7 +45,10 @@ class Trace:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            self.problem = f"the search's trace cannot be written to {self.path} ({error.strerror}): it goes on, but not after an interruption"
+            self.problem = (
+                f"the search's trace cannot be written to {self.path} ({error.strerror}): "
+                "the search goes on, but could not go on after an interruption"
+            )
 
 
 def folder() -> Path:

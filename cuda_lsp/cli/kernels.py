@@ -3,19 +3,13 @@
 import json
 
 import click
+from agent.execution.occupancy import Occupancy
+from agent.workload.settings import Settings
 from attrs import frozen
 
-from agent.execution.compiler import build
-from agent.execution.compiler.result import CompileFailure, Resources
-from agent.execution.occupancy import Occupancy, occupancy
+from agent.execution.compiler.result import Resources
 from agent.source.document import Document
 from agent.source.kernel import Kernel
-from agent.workload.bind import bind
-from agent.workload.binding import BoundLaunch
-from agent.workload.describe import arguments, origin
-from agent.workload.find import NoWorkload, WorkloadError, find_workload
-from agent.workload.program import Program
-from agent.workload.settings import Settings
 from cuda_lsp.cli.exits import Exit
 from cuda_lsp.cli.opening import compiler_options, open_document, open_settings, open_target
 from cuda_lsp.cli.output import envelope

@@ -1,4 +1,4 @@
-"""The command ``cuda-lsp``: finds its subcommands, and is the one place where an error becomes a message and an exit code."""
+"""The command ``cuda-lsp``: finds its subcommands, and is where an error becomes a message and an exit code."""
 
 import importlib
 import json

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
+from agent.execution.targets import TARGETS, Target, find_target
+from agent.workload.find import NoWorkload, WorkloadError, find_workload
+from agent.workload.settings import Settings, SettingsError, read_settings
 from attrs import frozen
 
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.emulator import Emulator
 from agent.execution.gpu import open_gpu
-from agent.execution.targets import TARGETS, Target, find_target
 from agent.source.document import Document, SourceError, UnknownKernel, read
 from agent.source.kernel import Kernel
-from agent.workload.find import NoWorkload, WorkloadError, find_workload
 from agent.workload.program import Program
-from agent.workload.settings import Settings, SettingsError, read_settings
 from agent.workload.workload import Workload
 from cuda_lsp.cli.exits import CommandError, Exit
 
@@ -60,7 +60,8 @@ def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[s
     if kernel.damage:
         raise CommandError(
             Exit.INPUT,
-            f"{document.path}: kernel {kernel.name} cannot be rewritten: {kernel.damage}. Mend it, or name another kernel with --kernel",
+            f"{document.path}: kernel {kernel.name} cannot be rewritten: {kernel.damage}. "
+            "Mend it, or name another kernel with --kernel",
         )
     return kernel, () if name else tuple(other.qualified_name for other in document.kernels if other is not kernel)
 

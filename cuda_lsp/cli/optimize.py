@@ -7,11 +7,11 @@ import click
 from agent.evaluation.setting import Setting
 from agent.ideas.idea import Scope
 from agent.search import events
+from agent.search.node import fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import Outcome, search
 from agent.search.trace import open_trace
-from agent.search.node import fingerprint
 from cuda_lsp.cli.exits import CommandError, Exit
 from cuda_lsp.cli.interrupt import stoppable
 from cuda_lsp.cli.opening import Opened, compiler_options, open_device, open_kernel, open_target
@@ -77,12 +77,21 @@ def command(
     FLAGS after `--` are compiler flags of the file (-DNAME=VALUE, --use_fast_math, -I folder).
     """  # fmt: skip
     opened = open_kernel(file, name)
-    options = SearchOptions(rounds, candidates=candidates, seconds=seconds, scope=Scope(scope), only=only, without=without,
-                            lossy=lossy, fresh=fresh)  # fmt: skip
+    options = SearchOptions(
+        rounds=rounds,
+        candidates=candidates,
+        seconds=seconds,
+        scope=Scope(scope),
+        only=only,
+        without=without,
+        lossy=lossy,
+        fresh=fresh,
+    )
     screen = Screen(quiet=as_json or diff_only)
     if opened.others:
         screen.note(
-            f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; --kernel names another: {', '.join(opened.others)}"
+            f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; "
+            f"--kernel names another: {', '.join(opened.others)}"
         )
     card = open_target(target, opened.settings)
     with (
@@ -115,8 +124,9 @@ def _search(
     opened: Opened, setting: Setting, options: SearchOptions, screen: Screen
 ) -> tuple[Outcome, list[events.Event]]:
     seen: list[events.Event] = []
-    key = "\n".join((fingerprint(opened.program), opened.kernel.qualified_name, repr(opened.workload), setting.target.name,
-                     setting.device.name, repr(setting.options)))  # fmt: skip
+    parts = (opened.kernel.qualified_name, opened.workload, setting.target.name, setting.device.name, setting.options)
+    key = "
+".join((fingerprint(opened.program), *map(repr, parts)))
     trace = open_trace(key, options.fresh)
     if trace.verdicts:
         screen.note(f"going on from an interrupted search: {len(trace.verdicts)} candidates were judged before")

@@ -1,4 +1,4 @@
-"""Where lines go: results to standard output, progress and notes to standard error, and one JSON object for machines."""
+"""Where lines go: results to standard output, progress and notes to standard error, one JSON object for machines."""
 
 import sys
 from collections.abc import Sequence

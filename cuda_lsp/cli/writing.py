@@ -9,8 +9,8 @@ from cuda_lsp.cli.exits import CommandError, Exit
 
 
 def apply_document(old: Document, new: Document) -> None:
-    """Replace the file's text by ``new``'s if it still holds ``old``'s. Goes through a file beside it and a rename, so that a
-    full disk or a crash leaves the original whole. A symbolic link stays a link."""
+    """Replace the file's text by ``new``'s if it still holds ``old``'s. Goes through a file beside it and a rename, so
+    that a full disk or a crash leaves the original whole. A symbolic link stays a link."""
     path = Path(old.path).resolve()
     try:
         if path.read_bytes() != old.text:
