@@ -11,7 +11,7 @@ _NAME = re.compile(r"(?<![\w$.])_Z\w+")
 
 
 def machine_key(build: Build, bound: Bound) -> str:
-    """A hash of what the card would do: the PTX without lines, comments and mangled names, and the concrete launches."""
+    """A hash of what the card would do: the PTX without lines, comments and mangled names, and the launches."""
     text = build.ptx
     for number, entry in enumerate(build.entries.values()):
         text = re.sub(rf"(?<![\w$]){re.escape(entry)}(?=[\W_])", f"entry{number}", text)

@@ -76,8 +76,8 @@ class RoundEnded:
 
 @frozen
 class Finished:
-    """``reason``: ``done``, ``budget``, ``cancelled``, ``nothing applicable``, ``no headroom``, ``broken original``, or the
-    kind of failure that kept the original from being prepared."""
+    """``reason``: ``done``, ``budget``, ``cancelled``, ``nothing applicable``, ``no headroom``, ``broken original``,
+    or the kind of failure that kept the original from being prepared."""
 
     reason: str
     message: str

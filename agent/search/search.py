@@ -80,7 +80,7 @@ def search(
     trace: Trace,
     emit: Emit,
 ) -> Outcome:
-    """Look for faster, right rewrites of ``kernel``. Each step is an event; nothing is proposed without a full verdict."""
+    """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict."""
     root = Node("0", original, None, None, None)
     run = _Run(kernel, workload, root, setting, options, trace, emit)
     run.emit(

@@ -125,8 +125,7 @@ def _search(
 ) -> tuple[Outcome, list[events.Event]]:
     seen: list[events.Event] = []
     parts = (opened.kernel.qualified_name, opened.workload, setting.target.name, setting.device.name, setting.options)
-    key = "
-".join((fingerprint(opened.program), *map(repr, parts)))
+    key = "\n".join((fingerprint(opened.program), *map(repr, parts)))
     trace = open_trace(key, options.fresh)
     if trace.verdicts:
         screen.note(f"going on from an interrupted search: {len(trace.verdicts)} candidates were judged before")
