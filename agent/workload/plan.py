@@ -49,7 +49,7 @@ class Copy:
 
 @frozen
 class Repeat:
-    """Run ``body`` ``count`` times; ``variable`` (if any) counts 0, 1, 2, ... and may be used in the body's expressions.
+    """Run ``body`` ``count`` times; ``variable`` (if any) counts 0, 1, 2, ... and may be used in its expressions.
 
     Other progressions of a loop variable (``stride *= 2``) are written with ``start``, ``update`` (the next value as
     an expression over the variable) and ``condition`` in place of ``count``.

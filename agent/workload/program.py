@@ -8,7 +8,7 @@ from agent.workload.plan import Plan
 
 @frozen
 class Program:
-    """``plan`` launches kernels that ``document`` defines. ``label`` names it in messages (``original``, ``candidate 3``)."""
+    """``plan`` launches kernels that ``document`` defines. ``label`` names it in messages (``candidate 3``)."""
 
     document: Document
     plan: Plan

@@ -46,6 +46,7 @@ class Buffer:
 
     ``dtype`` names one element (``f32``; ``f32x4`` for ``float4``; ``b12`` for a 12-byte struct), ``extent`` counts
     elements. ``symbol`` marks a ``__constant__``/``__device__`` variable of that name instead of an allocation.
+    ``host`` is what the host code calls it (``d_x``), where it was found there.
     """
 
     name: str
@@ -55,16 +56,18 @@ class Buffer:
     domain: Domain
     origin: Origin
     symbol: bool = False
+    host: str = ""
 
 
 @frozen
 class Size:
-    """A free integer of the workload: what is varied when other sizes are tried."""
+    """A free integer of the workload: what is varied when other sizes are tried, in steps of ``multiple``."""
 
     name: str
     value: int
     origin: Origin
     minimum: int = 1
+    multiple: int = 1
 
 
 @frozen
@@ -89,7 +92,10 @@ class Comparator:
 
 @frozen
 class Workload:
-    """Everything needed to run one kernel, or a plan of several, without the user's host code."""
+    """Everything needed to run one kernel, or a plan of several, without the user's host code.
+
+    ``flags`` are compiler flags that the kernel needs (defines, fast-math). ``notes`` say in words what was assumed.
+    """
 
     kernel: str
     sizes: tuple[Size, ...]
@@ -99,6 +105,8 @@ class Workload:
     comparators: tuple[tuple[str, Comparator], ...] = ()
     lossy: bool = False
     origin: Origin = field(factory=lambda: Origin("directive"))
+    flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -1,0 +1,296 @@
+"""A workload and a plan at given sizes -> concrete launches: repeats unrolled, swaps resolved, all numbers known."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import define, frozen
+
+from agent.source.document import Document
+from agent.workload import dtypes, types
+from agent.workload.arithmetic import round_float
+from agent.workload.binding import (
+    Argument,
+    Bound,
+    BoundBuffer,
+    BoundCopy,
+    BoundFill,
+    BoundLaunch,
+    BoundStep,
+    PointerArgument,
+    Three,
+    ValueArgument,
+)
+from agent.workload.errors import WorkloadError
+from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.workload import Access, Buffer, Domain, Workload
+
+MAX_STEPS = 100_000
+MAX_BUFFER_BYTES = 2**40
+
+# CUDA C++ Programming Guide, "Features and Technical Specifications per Compute Capability": the largest values of any.
+MAX_GRID: Three = (2**31 - 1, 65535, 65535)
+MAX_BLOCK: Three = (1024, 1024, 64)
+MAX_THREADS = 1024
+MAX_SHARED = 227 * 1024
+
+Names = Mapping[str, int | float]
+
+
+@frozen
+class _Scene:
+    """What stays fixed while the steps are walked."""
+
+    names: Names
+    buffers: Mapping[str, BoundBuffer]
+    document: Document | None
+
+
+@define
+class _Progress:
+    """What changes: which buffer each pointer name stands for now, and how many steps there were."""
+
+    pointers: dict[str, str]
+    steps: int = 0
+
+
+def bind(
+    workload: Workload, plan: Plan, sizes: Mapping[str, int] | None = None, document: Document | None = None
+) -> Bound:
+    """The plan at the workload's sizes, or at ``sizes`` where given (those not named keep their declared value).
+
+    ``document`` defines the launched kernels; it is needed wherever a scalar is passed, as only the kernel's signature
+    tells its type. Raises WorkloadError where a number is missing or outside what CUDA can launch, where a pointer name
+    is not a buffer, where arguments and parameters do not match, or where repeats unroll to more than 100,000 steps.
+    """
+    chosen = _sizes(workload, sizes or {})
+    names = environment(workload, plan, chosen)
+    stated: tuple[Buffer | Scratch, ...] = (*workload.buffers, *plan.scratch)
+    buffers = tuple(_bound_buffer(buffer, names) for buffer in stated)
+    scene = _Scene(names, _by_name(buffers), document)
+    progress = _Progress({buffer.name: buffer.name for buffer in buffers})
+    return Bound(chosen, buffers, tuple(_walk(plan.steps, names, scene, progress)))
+
+
+def environment(workload: Workload, plan: Plan, sizes: Mapping[str, int] | None = None) -> dict[str, int | float]:
+    """The value of every name: sizes, constants and the plan's locals, each group in order."""
+    names: dict[str, int | float] = {size.name: size.value for size in workload.sizes}
+    names.update(sizes or {})
+    for constant in workload.constants:
+        names[constant.name] = _value(constant.value, names, f"constant `{constant.name}`")
+    for local, expression in plan.locals:
+        names[local] = _value(expression, names, f"local `{local}`")
+    return names
+
+
+def _sizes(workload: Workload, sizes: Mapping[str, int]) -> dict[str, int]:
+    known = {size.name: size for size in workload.sizes}
+    for name, value in sizes.items():
+        if name not in known:
+            raise WorkloadError(f"`{name}` is not a size of this workload; it has {', '.join(known) or 'none'}")
+        if value < known[name].minimum:
+            raise WorkloadError(f"size `{name}` is {value}, its minimum is {known[name].minimum}")
+    return {name: int(sizes.get(name, size.value)) for name, size in known.items()}
+
+
+def _value(expression: Expression, names: Names, what: str) -> int | float:
+    try:
+        return expression.evaluate(names)
+    except ExpressionError as error:
+        raise WorkloadError(f"{what}: {error}") from None
+
+
+def _integer(expression: Expression, names: Names, what: str) -> int:
+    value = _value(expression, names, what)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise WorkloadError(f"{what}: `{expression}` is not finite")
+    return int(value)
+
+
+def _bound_buffer(buffer: Buffer | Scratch, names: Names) -> BoundBuffer:
+    what = f"extent of `{buffer.name}`"
+    count = _integer(buffer.extent, names, what)
+    nbytes = count * dtypes.size_of(buffer.dtype)
+    if count < 0 or nbytes > MAX_BUFFER_BYTES:
+        raise WorkloadError(f"{what}: `{buffer.extent}` is {count} elements{_at(names)}")
+    if isinstance(buffer, Scratch):
+        plain = Domain("zeros") if buffer.zeroed else Domain("poison")
+        return BoundBuffer(
+            buffer.name, buffer.dtype, count, nbytes, Access.OUT, plain, None, None, scratch=True, zeroed=buffer.zeroed
+        )
+    low, high = (_bound(limit, names, buffer.name) for limit in (buffer.domain.low, buffer.domain.high))
+    return BoundBuffer(
+        buffer.name, buffer.dtype, count, nbytes, buffer.access, buffer.domain, low, high, symbol=buffer.symbol
+    )
+
+
+def _bound(limit: Expression | None, names: Names, buffer: str) -> float | None:
+    return None if limit is None else float(_value(limit, names, f"domain of `{buffer}`"))
+
+
+def _by_name(buffers: tuple[BoundBuffer, ...]) -> dict[str, BoundBuffer]:
+    found = {buffer.name: buffer for buffer in buffers}
+    if len(found) < len(buffers):
+        names = [buffer.name for buffer in buffers]
+        double = next(name for name in names if names.count(name) > 1)
+        raise WorkloadError(f"two buffers are called `{double}`; give one of them another name")
+    return found
+
+
+def _walk(steps: tuple[Step, ...], names: Names, scene: _Scene, progress: _Progress) -> Iterator[BoundStep]:
+    for step in steps:
+        progress.steps += 1
+        if progress.steps > MAX_STEPS:
+            raise WorkloadError(f"the plan unrolls to more than {MAX_STEPS} steps; lower the count of a repeat")
+        if isinstance(step, Repeat):
+            for inner in _rounds(step, names):
+                yield from _walk(step.body, inner, scene, progress)
+        elif isinstance(step, Swap):
+            first, second = (_pointer(name, scene, progress, "swap") for name in (step.first, step.second))
+            progress.pointers |= {step.first: second, step.second: first}
+        elif isinstance(step, Launch):
+            yield _launch(step, names, scene, progress)
+        elif isinstance(step, Fill):
+            yield BoundFill(_pointer(step.buffer, scene, progress, "fill"), step.byte)
+        else:
+            yield _copy(step, scene, progress)
+
+
+def _rounds(repeat: Repeat, names: Names) -> Iterator[Names]:
+    """The names at each turn of a repeat."""
+    if repeat.count is not None:
+        for turn in range(_integer(repeat.count, names, "count of a repeat")):
+            yield {**names, repeat.variable: turn} if repeat.variable else names
+        return
+    if repeat.start is None or repeat.update is None or repeat.condition is None or repeat.variable is None:
+        raise WorkloadError("a repeat needs a count, or a variable with start, condition and update")
+    what = f"repeat over `{repeat.variable}`"
+    inner = {**names, repeat.variable: _value(repeat.start, names, what)}
+    for _ in range(MAX_STEPS):
+        if not _value(repeat.condition, inner, what):
+            return
+        yield inner
+        inner = {**inner, repeat.variable: _value(repeat.update, inner, what)}
+    raise WorkloadError(f"{what}: `{repeat.condition}` still holds after {MAX_STEPS} turns")
+
+
+def _pointer(name: str, scene: _Scene, progress: _Progress, what: str) -> str:
+    if name not in progress.pointers:
+        raise WorkloadError(f"{what}: `{name}` is no buffer; buffers are {', '.join(scene.buffers) or 'none'}")
+    return progress.pointers[name]
+
+
+def _copy(step: Copy, scene: _Scene, progress: _Progress) -> BoundCopy:
+    target, source = (_pointer(name, scene, progress, "copy") for name in (step.target, step.source))
+    if scene.buffers[target].nbytes != scene.buffers[source].nbytes:
+        raise WorkloadError(
+            f"copy: `{target}` has {scene.buffers[target].nbytes} bytes, `{source}` {scene.buffers[source].nbytes}"
+        )
+    return BoundCopy(target, source)
+
+
+def _launch(launch: Launch, names: Names, scene: _Scene, progress: _Progress) -> BoundLaunch:
+    grid = _three(launch.grid, MAX_GRID, names, f"grid of `{launch.kernel}`")
+    block = _three(launch.block, MAX_BLOCK, names, f"block of `{launch.kernel}`")
+    if math.prod(block) > MAX_THREADS:
+        raise WorkloadError(f"block of `{launch.kernel}` has {math.prod(block)} threads; CUDA allows {MAX_THREADS}")
+    shared = _integer(launch.shared, names, f"shared bytes of `{launch.kernel}`")
+    if not 0 <= shared <= MAX_SHARED:
+        raise WorkloadError(
+            f"`{launch.kernel}` asks for {shared} bytes of shared memory; no GPU has more than {MAX_SHARED}"
+        )
+    arguments = [_argument(argument, names, scene, progress, launch.kernel) for argument in launch.arguments]
+    return BoundLaunch(launch.kernel, grid, block, shared, _typed(launch, arguments, scene))
+
+
+def _three(grid: Grid, limits: Three, names: Names, what: str) -> Three:
+    x, y, z = (_integer(part, names, what) for part in grid)
+    for axis, value, part, limit in zip("xyz", (x, y, z), grid, limits, strict=True):
+        if not 1 <= value <= limit:
+            problem = "must be at least 1" if value < 1 else f"is at most {limit} in CUDA"
+            raise WorkloadError(f"{what} is {value} in {axis} (`{part}`){_at(names)}; it {problem}")
+    return x, y, z
+
+
+def _at(names: Names) -> str:
+    shown = ", ".join(f"{name}={value}" for name, value in list(names.items())[:6])
+    return f" at {shown}" if shown else ""
+
+
+def _argument(
+    argument: Expression, names: Names, scene: _Scene, progress: _Progress, kernel: str
+) -> PointerArgument | int | float:
+    pointers = argument.names & progress.pointers.keys()
+    if not pointers:
+        return _value(argument, names, f"argument `{argument}` of `{kernel}`")
+    split = pointer_offset(argument, frozenset(progress.pointers))
+    if split is None:
+        raise WorkloadError(f"argument `{argument}` of `{kernel}` is not a buffer plus an element offset")
+    buffer = scene.buffers[progress.pointers[split[0]]]
+    offset = _integer(split[1], names, f"offset `{split[1]}`") * dtypes.size_of(buffer.dtype)
+    if not 0 <= offset <= buffer.nbytes:
+        raise WorkloadError(
+            f"argument `{argument}` of `{kernel}` points {offset} bytes into `{buffer.name}` of {buffer.nbytes}"
+        )
+    return PointerArgument(buffer.name, offset)
+
+
+def pointer_offset(argument: Expression, pointers: frozenset[str]) -> tuple[str, Expression] | None:
+    """(buffer, element offset) of ``x``, ``x + e``, ``e + x`` and ``x - e``; None for any other use of a pointer."""
+    if argument.op == "name" and argument.value in pointers:
+        return str(argument.value), number(0)
+    if argument.op not in "+-" or len(argument.operands) != 2:
+        return None
+    left, right = argument.operands
+    if argument.op == "+" and not left.names & pointers:
+        left, right = right, left
+    inner = None if right.names & pointers else pointer_offset(left, pointers)
+    return (inner[0], build(argument.op, (inner[1], right))) if inner else None
+
+
+def _typed(launch: Launch, arguments: list[PointerArgument | int | float], scene: _Scene) -> tuple[Argument, ...]:
+    if scene.document is None:
+        return _all_pointers(launch, arguments)
+    kernel, template = types.kernel_of(scene.document, launch.kernel)
+    if len(arguments) != len(kernel.parameters):
+        raise WorkloadError(
+            f"`{launch.kernel}` takes {len(kernel.parameters)} arguments, the plan passes {len(arguments)}"
+        )
+    found: list[Argument] = []
+    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+        what = f"parameter `{parameter.name}` of `{launch.kernel}`"
+        if parameter.pointer_depth > 1:
+            raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
+        if (parameter.pointer_depth == 1) != isinstance(argument, PointerArgument):
+            wanted = "a buffer" if parameter.pointer_depth else "a number"
+            raise WorkloadError(f"{what} (`{parameter.type}`) needs {wanted}")
+        if isinstance(argument, PointerArgument):
+            found.append(argument)
+            continue
+        dtype = types.parameter_dtype(scene.document, kernel, parameter, template)
+        if dtype is None or dtypes.base(dtype)[1] > 1 or dtypes.is_raw(dtype):
+            raise WorkloadError(f"{what} is a `{parameter.type}` passed by value, which a plan cannot pass yet")
+        found.append(convert(argument, dtype))
+    return tuple(found)
+
+
+def _all_pointers(launch: Launch, arguments: list[PointerArgument | int | float]) -> tuple[Argument, ...]:
+    found = [argument for argument in arguments if isinstance(argument, PointerArgument)]
+    if len(found) < len(arguments):
+        raise WorkloadError(f"`{launch.kernel}` takes scalars: their types need the document that defines it")
+    return tuple(found)
+
+
+def convert(value: int | float, dtype: str) -> ValueArgument:
+    """``value`` as C converts it to a parameter of type ``dtype``. Raises WorkloadError where C leaves it undefined."""
+    if dtypes.is_float(dtype):
+        return ValueArgument(dtype, round_float(float(value), dtype))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise WorkloadError(f"{value} cannot become a `{dtypes.c_name(dtype)}`")
+    whole = int(value != 0) if dtype == "bool" else math.trunc(value)
+    low, high = dtypes.integer_range(dtype)
+    if not low <= whole <= high:
+        if isinstance(value, float):
+            raise WorkloadError(f"{value} does not fit a `{dtypes.c_name(dtype)}`")
+        whole = (whole - low) % (high - low + 1) + low
+    return ValueArgument(dtype, whole)
