@@ -1,0 +1,192 @@
+"""Every access to memory that a kernel makes: which array, at which index, under which loops and conditions."""
+
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.affine import Poly, number
+from agent.analysis.symbols import Symbol
+from agent.analysis.syntax import arguments, bare, callee, descendants, text
+from agent.analysis.values import Scope, value
+
+
+@frozen(eq=False)
+class Access:
+    """One access, by subscript or ``*``.
+
+    ``space``: ``global`` (through a pointer parameter), ``shared``, ``local`` (an array of the thread's own),
+    ``constant`` (an array that the file declares outside the kernel) or ``unknown``. ``root`` is the parameter or
+    array, None where it cannot be traced. ``index`` counts elements from the root's start and is None where it cannot
+    be followed. ``element`` is the element's type."""
+
+    node: Node
+    root: Symbol | None
+    name: str
+    space: str
+    element: str
+    index: Poly | None
+    reads: bool
+    writes: bool
+    atomic: bool
+
+
+def accesses(function: Node, scope: Scope) -> tuple[Access, ...]:
+    """All accesses in source order."""
+    body = function.child_by_field_name("body")
+    if body is None:
+        return ()
+    found = []
+    for node in descendants(body, "subscript_expression", "pointer_expression"):
+        if node.type == "pointer_expression" and text(node.child_by_field_name("operator")) != "*":
+            continue
+        if _inside_another(node) or _only_address(node):
+            continue
+        found.append(access(node, scope))
+    found += [
+        _atomic(node, scope) for node in descendants(body, "call_expression") if callee(node).startswith("atomic")
+    ]
+    return tuple(sorted(found, key=lambda entry: entry.node.start_byte))
+
+
+def access(node: Node, scope: Scope) -> Access:
+    """The access that a subscript or ``*`` expression makes."""
+    root, index = address(node, scope)
+    reads, writes = _direction(node)
+    return _made(node, root, index, scope, reads, writes, atomic=False)
+
+
+def address(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+    """(root, element index) of what a subscript or ``*`` expression names. The root is a symbol of the kernel, or the
+    identifier of an array outside it."""
+    subscripts: list[Node] = []
+    base: Node | None = node
+    while base is not None and base.type == "subscript_expression":
+        listing = base.child_by_field_name("indices")
+        given = [] if listing is None else [child for child in listing.named_children if child.type != "comment"]
+        if len(given) != 1:
+            return None, None
+        subscripts.insert(0, given[0])
+        base = bare(base.child_by_field_name("argument"))
+    if base is not None and not subscripts and base.type == "pointer_expression":
+        subscripts = []
+        base = bare(base.child_by_field_name("argument"))
+    if base is None:
+        return None, None
+    root, offset = pointer(base, scope)
+    if not subscripts:
+        return root, offset
+    if isinstance(root, Symbol) and len(root.dims) == len(subscripts) > 1:
+        index: Poly | None = number(0)
+        for dim, subscript in zip(root.dims, subscripts, strict=True):
+            index = index * (value(dim, scope) if dim is not None else number(1)) + value(subscript, scope)  # type: ignore[operator]
+        return root, index
+    if len(subscripts) > 1 or offset is None:
+        return root, None
+    return root, offset + value(subscripts[0], scope)
+
+
+def pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+    """(root, offset in elements) of a pointer expression, through local pointers that are set once."""
+    node = bare(node) or node
+    if node.type == "identifier":
+        symbol = scope.symbols.resolve(node)
+        if symbol is None:
+            return node, number(0)
+        if not symbol.is_memory:
+            return None, None
+        if symbol.space == "local" and symbol.pointer and not symbol.dims:
+            if symbol.init is None or symbol.escapes:
+                return None, None
+            root, offset = pointer(symbol.init, scope)
+            moved = bool(symbol.writes)
+            return root if not moved or _stays(symbol, scope) else None, None if moved else offset
+        moved = symbol.space == "parameter" and not symbol.fixed
+        return symbol, None if moved else number(0)
+    if node.type == "binary_expression" and text(node.child_by_field_name("operator")) in ("+", "-"):
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is None or right is None:
+            return None, None
+        minus = text(node.child_by_field_name("operator")) == "-"
+        for base, distance in ((left, right), (right, left)):
+            root, offset = pointer(base, scope)
+            if root is not None and (isinstance(root, Symbol) or not _looks_like_number(base)):
+                step = value(distance, scope)
+                return root, None if offset is None else offset - step if minus else offset + step
+        return None, None
+    if node.type == "pointer_expression" and text(node.child_by_field_name("operator")) == "&":
+        target = bare(node.child_by_field_name("argument"))
+        return address(target, scope) if target is not None and target.type == "subscript_expression" else (None, None)
+    if node.type == "subscript_expression":  # a row of a two-dimensional array decays to a pointer
+        root, _ = address(node, scope)
+        return root, None
+    if node.type in ("cast_expression", "call_expression"):
+        return _cast_pointer(node, scope)
+    return None, None
+
+
+def _cast_pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+    """A cast keeps the root; the offset counts other elements afterwards, so only zero survives."""
+    given = [node.child_by_field_name("value")] if node.type == "cast_expression" else arguments(node)
+    if len(given) != 1 or given[0] is None or (node.type == "call_expression" and not callee(node).endswith("_cast")):
+        return None, None
+    root, offset = pointer(given[0], scope)
+    return root, offset if offset is not None and offset.constant == 0 else None
+
+
+def _stays(symbol: Symbol, scope: Scope) -> bool:
+    """Whether a pointer that moves stays inside one array: every change steps it (``p += n``, ``++p``)."""
+    return all(
+        write.type == "update_expression" or text(write.child_by_field_name("operator")) in ("+=", "-=")
+        for write in symbol.writes
+    )
+
+
+def _looks_like_number(node: Node) -> bool:
+    return node.type in ("number_literal", "field_expression", "sizeof_expression")
+
+
+def _made(
+    node: Node, root: Node | Symbol | None, index: Poly | None, scope: Scope, reads: bool, writes: bool, atomic: bool
+) -> Access:
+    if isinstance(root, Symbol):
+        space = "shared" if root.space == "shared" else "global" if root.space == "parameter" else "local"
+        return Access(node, root, root.name, space, root.type, index, reads, writes, atomic)
+    if root is not None:
+        return Access(node, None, text(root), "constant", "", index, reads, writes, atomic)
+    return Access(node, None, "", "unknown", "", None, reads, writes, atomic)
+
+
+def _atomic(call: Node, scope: Scope) -> Access:
+    given = arguments(call)
+    root, index = pointer(given[0], scope) if given else (None, None)
+    return _made(call, root, index, scope, True, True, atomic=True)
+
+
+def _inside_another(node: Node) -> bool:
+    """``a[i]`` of ``a[i][j]`` is no access of its own."""
+    parent = node.parent
+    return (
+        parent is not None and parent.type == "subscript_expression" and parent.child_by_field_name("argument") == node
+    )
+
+
+def _only_address(node: Node) -> bool:
+    parent = node.parent
+    while parent is not None and parent.type == "parenthesized_expression":
+        parent = parent.parent
+    return (
+        parent is not None
+        and parent.type == "pointer_expression"
+        and text(parent.child_by_field_name("operator")) == "&"
+    )
+
+
+def _direction(node: Node) -> tuple[bool, bool]:
+    target = node
+    parent = node.parent
+    while parent is not None and parent.type in ("parenthesized_expression", "field_expression"):
+        target, parent = parent, parent.parent
+    if parent is not None and parent.type == "assignment_expression" and parent.child_by_field_name("left") == target:
+        return text(parent.child_by_field_name("operator")) != "=", True
+    if parent is not None and parent.type == "update_expression":
+        return True, True
+    return True, False

@@ -1,0 +1,214 @@
+"""The names that a kernel declares: parameters, locals and shared arrays, with every place that changes them."""
+
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, field, frozen
+from tree_sitter import Node
+
+from agent.analysis.syntax import ancestors, arguments, bare, callee, descendants, text
+
+SCOPES = ("compound_statement", "for_statement", "if_statement", "while_statement", "function_definition")
+
+
+@frozen(eq=False)
+class Symbol:
+    """A declared name.
+
+    ``space``: ``parameter``, ``local`` or ``shared``. ``pointer`` counts the stars, ``dims`` holds an array's extents
+    (None for ``[]``). ``type`` is the element type without qualifiers. ``writes`` are the assignments and updates after
+    the declaration; ``escapes`` says that its address or a reference to it is given away, so that it may change unseen.
+    ``scope`` is the node inside which the name means this.
+    """
+
+    name: str
+    type: str
+    pointer: int
+    dims: tuple[Node | None, ...]
+    space: str
+    extern: bool
+    restrict: bool
+    const: bool
+    declarator: Node
+    init: Node | None
+    scope: Node
+    writes: tuple[Node, ...] = ()
+    escapes: bool = False
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether subscripting it touches an array or what a pointer points at."""
+        return self.pointer > 0 or bool(self.dims)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it keeps the value that it is declared with."""
+        return not self.writes and not self.escapes
+
+    @property
+    def key(self) -> str:
+        """A name for it that shadowing cannot confuse."""
+        return self.name if self.space == "parameter" else f"{self.name}@{self.declarator.start_byte}"
+
+
+@frozen(eq=False)
+class Symbols:
+    """The symbol table of one kernel. ``constants`` are the file's folded integers."""
+
+    node: Node
+    table: Mapping[str, tuple[Symbol, ...]]
+    constants: Mapping[str, int] = field(factory=dict)
+
+    def resolve(self, identifier: Node) -> Symbol | None:
+        """What an identifier in the kernel refers to; None for names from outside it."""
+        inside = [
+            symbol
+            for symbol in self.table.get(text(identifier), ())
+            if symbol.scope.start_byte <= identifier.start_byte < symbol.scope.end_byte
+            and symbol.declarator.start_byte <= identifier.start_byte
+        ]
+        return max(inside, key=lambda symbol: symbol.declarator.start_byte, default=None)
+
+    def all(self) -> Iterator[Symbol]:
+        return (symbol for symbols in self.table.values() for symbol in symbols)
+
+
+def symbols(function: Node, constants: Mapping[str, int]) -> Symbols:
+    """The table of a ``function_definition`` node."""
+    found = [*_parameters(function), *_locals(function)]
+    bare_table = Symbols(function, _by_name(found), constants)
+    writes: dict[Symbol, list[Node]] = {symbol: [] for symbol in found}
+    escaped: set[Symbol] = set()
+    for change, target in _changes(function):
+        symbol = bare_table.resolve(target)
+        if symbol is None:
+            continue
+        if change is None:
+            escaped.add(symbol)
+        else:
+            writes[symbol].append(change)
+    return Symbols(
+        function,
+        _by_name([evolve(symbol, writes=tuple(writes[symbol]), escapes=symbol in escaped) for symbol in found]),
+        constants,
+    )
+
+
+def _by_name(found: list[Symbol]) -> Mapping[str, tuple[Symbol, ...]]:
+    table: dict[str, tuple[Symbol, ...]] = {}
+    for symbol in found:
+        table[symbol.name] = (*table.get(symbol.name, ()), symbol)
+    return table
+
+
+def _parameters(function: Node) -> list[Symbol]:
+    declarator = function.child_by_field_name("declarator")
+    listing = declarator.child_by_field_name("parameters") if declarator is not None else None
+    if listing is None:
+        return []
+    return [
+        symbol
+        for node in listing.named_children
+        if node.type in ("parameter_declaration", "optional_parameter_declaration")
+        for symbol in _declared(node, "parameter", function)
+    ]
+
+
+def _locals(function: Node) -> list[Symbol]:
+    body = function.child_by_field_name("body")
+    if body is None:
+        return []
+    found = []
+    for node in descendants(body, "declaration"):
+        qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
+        scope = next((parent for parent in ancestors(node) if parent.type in SCOPES), function)
+        found += _declared(node, "shared" if "__shared__" in qualifiers else "local", scope)
+    return found
+
+
+def _declared(node: Node, space: str, scope: Node) -> list[Symbol]:
+    qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
+    storage = {text(child) for child in node.children if child.type == "storage_class_specifier"}
+    found = []
+    for declarator in node.children_by_field_name("declarator"):
+        init = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+        inner: Node | None = declarator.child_by_field_name("declarator") if init is not None else declarator
+        pointer, dims, restrict = 0, [], False
+        while inner is not None and inner.type != "identifier":
+            if inner.type == "pointer_declarator":
+                pointer += 1
+            elif inner.type == "array_declarator":
+                dims.append(inner.child_by_field_name("size"))
+            elif inner.type not in ("reference_declarator", "parenthesized_declarator"):
+                inner = None
+                break
+            restrict |= any(text(child) in ("__restrict__", "__restrict") for child in inner.children)
+            inner = inner.child_by_field_name("declarator") or (
+                inner.named_children[-1] if inner.named_children else None
+            )
+        if inner is None:
+            continue
+        if space == "parameter" and dims:
+            pointer, dims = 1, []
+        found.append(
+            Symbol(
+                name=text(inner),
+                type=text(node.child_by_field_name("type")),
+                pointer=pointer,
+                dims=tuple(reversed(dims)),
+                space=space,
+                extern="extern" in storage,
+                restrict=restrict,
+                const=bool(qualifiers & {"const", "constexpr"}),
+                declarator=inner,
+                init=init,
+                scope=scope,
+            )
+        )
+    return found
+
+
+def _changes(function: Node) -> Iterator[tuple[Node | None, Node]]:
+    """Pairs (changing expression, identifier); the expression is None where the name is given away."""
+    for node in descendants(
+        function, "assignment_expression", "update_expression", "pointer_expression", "call_expression"
+    ):
+        if node.type == "assignment_expression":
+            target = bare(node.child_by_field_name("left"))
+            if target is not None and target.type == "field_expression":
+                target = bare(target.child_by_field_name("argument"))
+            if target is not None and target.type == "identifier":
+                yield node, target
+        elif node.type == "update_expression":
+            target = bare(node.child_by_field_name("argument"))
+            if target is not None and target.type == "identifier":
+                yield node, target
+        elif node.type == "pointer_expression":
+            target = bare(node.child_by_field_name("argument"))
+            if text(node.child_by_field_name("operator")) == "&" and target is not None and target.type == "identifier":
+                yield None, target
+        else:
+            yield from ((None, name) for name in _given_by_reference(node))
+    for node in descendants(function, "reference_declarator"):
+        holder = node.parent
+        value = bare(holder.child_by_field_name("value")) if holder is not None else None
+        if value is not None and value.type == "identifier":
+            yield None, value
+
+
+def _given_by_reference(call: Node) -> list[Node]:
+    """The identifiers that a call may take by reference: those handed to a function of this file with a ``&``
+    parameter, to a ``swap``, or to a member function or lambda."""
+    name = callee(call)
+    given = [bare(argument) for argument in arguments(call)]
+    names = [argument for argument in given if argument is not None and argument.type == "identifier"]
+    if name in ("swap",):
+        return names
+    root = call
+    while root.parent is not None:
+        root = root.parent
+    for definition in descendants(root, "function_declarator"):
+        if text(definition.child_by_field_name("declarator")) == name and any(
+            True for _ in descendants(definition, "reference_declarator")
+        ):
+            return names
+    return []

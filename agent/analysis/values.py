@@ -1,0 +1,351 @@
+"""The value of an expression in a kernel as a polynomial, seen through local definitions; and what it depends on.
+
+Names that stay what they were declared as are replaced by their definition; a loop's own variable is one unknown for
+the whole loop; anything that cannot be followed becomes an unknown of its own, which equals nothing but itself.
+"""
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+from tree_sitter import Node
+
+from agent.analysis.affine import Atom, Poly, number, unknown
+from agent.analysis.symbols import Symbol, Symbols
+from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, descendants, statements, text
+
+BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+VARYING = ("threadIdx", "blockIdx")
+
+INTEGERS = frozenset(
+    ("int", "unsigned", "long", "short", "size_t", "ssize_t", "ptrdiff_t", "uint")
+    + ("int32_t", "uint32_t", "int64_t", "uint64_t")
+)
+
+PURE = frozenset(
+    [
+        "abs",
+        "min",
+        "max",
+        "fabs",
+        "fabsf",
+        "fmin",
+        "fminf",
+        "fmax",
+        "fmaxf",
+        "sqrt",
+        "sqrtf",
+        "rsqrt",
+        "rsqrtf",
+        "exp",
+        "expf",
+        "exp2",
+        "exp2f",
+        "__expf",
+        "log",
+        "logf",
+        "log2f",
+        "__logf",
+        "pow",
+        "powf",
+        "__powf",
+        "sin",
+        "sinf",
+        "cos",
+        "cosf",
+        "tan",
+        "tanf",
+        "tanh",
+        "tanhf",
+        "floor",
+        "floorf",
+        "ceil",
+        "ceilf",
+        "round",
+        "roundf",
+        "fma",
+        "fmaf",
+        "erf",
+        "erff",
+        "rint",
+        "rintf",
+        "__fdividef",
+        "__ldg",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "sizeof",
+        "static_cast",
+        "reinterpret_cast",
+        "const_cast",
+        "float",
+        "double",
+        "int",
+        "unsigned",
+        "size_t",
+        "long",
+        "make_float2",
+        "make_float3",
+        "make_float4",
+        "make_int2",
+        "make_int4",
+        "make_double2",
+        "__float2half",
+        "__half2float",
+        "__mul24",
+    ]
+)
+"""Functions whose result depends on their arguments alone (``__ldg`` also on memory that nobody writes)."""
+
+
+@frozen(eq=False)
+class Scope:
+    """Everything that gives an expression its value: the symbols, and numbers that are known for the launch
+    (``blockDim.x`` where every launch has the same block)."""
+
+    symbols: Symbols
+    known: Mapping[str, int] = field(factory=dict)
+    _memory: dict[tuple[str, int, int], Poly] = field(factory=dict, init=False)
+
+
+def value(node: Node | None, scope: Scope) -> Poly:
+    """The value of an integer expression. Never fails: what it cannot follow is an unknown."""
+    node = bare(node)
+    if node is None:
+        return unknown(Atom("nothing", frozenset({"unknown"})))
+    key = ("value", node.start_byte, node.end_byte)
+    if key not in scope._memory:
+        # A definition that leads back to itself (`i = i + 1`) meets this unknown and goes no further.
+        scope._memory[key] = _opaque(node, frozenset({"unknown"}))
+        scope._memory[key] = _value(node, scope)
+    return scope._memory[key]
+
+
+def dependence(node: Node | None, scope: Scope) -> frozenset[str]:
+    """What an expression of any type depends on: ``threadIdx.x`` and the like, ``blockIdx.x``, ``memory`` (read from
+    an array at an address that is the same for all threads), ``unknown``. Empty for what is the same in the whole
+    grid."""
+    return _dependence(node, scope, frozenset())
+
+
+def is_uniform(node: Node | None, scope: Scope) -> bool:
+    """Whether all threads of a block get the same value: proved, not assumed."""
+    return not any(source.startswith("threadIdx") or source == "unknown" for source in dependence(node, scope))
+
+
+def thread_dependent(node: Node | None, scope: Scope) -> bool | None:
+    """True or False where that is known, None where it is not."""
+    sources = dependence(node, scope)
+    if any(source.startswith("threadIdx") for source in sources):
+        return True
+    return None if "unknown" in sources else False
+
+
+def loop_atom(symbol: Symbol, loop: Node, scope: Scope) -> Atom:
+    """The unknown that stands for a loop's variable inside that loop."""
+    return Atom(f"{symbol.name}@loop{loop.start_byte}", _symbol_dependence(symbol, scope, frozenset()))
+
+
+def own_loop(symbol: Symbol, node: Node) -> Node | None:
+    """The loop around ``node`` that steps ``symbol`` once a turn and changes it nowhere else: in its header, or
+    (``while``) in the last statement of its body, ``node`` being before that."""
+    for loop in ancestors(node):
+        if loop.type not in LOOPS:
+            continue
+        inside = [write for write in symbol.writes if contains(loop, write)]
+        if not inside:
+            continue
+        step = loop.child_by_field_name("update")
+        if step is None:
+            body = statements(loop.child_by_field_name("body"))
+            step = body[-1] if body else None
+        if step is None or contains(step, node):
+            return None
+        header = loop.child_by_field_name("initializer")
+        stepped = all(contains(step, write) or (header is not None and contains(header, write)) for write in inside)
+        return loop if stepped else None
+    return None
+
+
+def _value(node: Node, scope: Scope) -> Poly:
+    if node.type == "number_literal":
+        literal = _integer(text(node))
+        return _opaque(node, frozenset()) if literal is None else number(literal)
+    if node.type == "identifier":
+        return _name(node, scope)
+    if node.type == "field_expression":
+        return _field(node, scope)
+    if node.type == "binary_expression":
+        return _binary(node, scope)
+    if node.type == "unary_expression" and text(node.child_by_field_name("operator")) in "+-":
+        inner = value(node.child_by_field_name("argument"), scope)
+        return inner if text(node.child_by_field_name("operator")) == "+" else -inner
+    if (cast := _cast(node)) is not None:
+        return value(cast, scope)
+    return _opaque(node, _dependence(node, scope, frozenset()))
+
+
+def _cast(node: Node) -> Node | None:
+    """What an integer-to-integer cast is applied to. Widths are not modelled: an index that overflows is a fault of
+    its own."""
+    if node.type == "cast_expression" and "*" not in text(node.child_by_field_name("type")):
+        return node.child_by_field_name("value") if _is_integer(text(node.child_by_field_name("type"))) else None
+    if node.type != "call_expression":
+        return None
+    function = node.child_by_field_name("function")
+    given = arguments(node)
+    if function is None or len(given) != 1:
+        return None
+    if function.type == "template_function" and callee(node) == "static_cast":
+        return given[0] if _is_integer(text(function.child_by_field_name("arguments")).strip("<>")) else None
+    return given[0] if _is_integer(text(function)) else None
+
+
+def _is_integer(type_name: str) -> bool:
+    words = set(type_name.replace("std::", "").split()) - {"const"}
+    return bool(words) and words <= INTEGERS
+
+
+def _integer(literal: str) -> int | None:
+    digits = literal.rstrip("uUlLzZ").replace("'", "")
+    try:
+        return int(digits, 8) if len(digits) > 1 and digits.startswith("0") and digits.isdigit() else int(digits, 0)
+    except ValueError:
+        return None
+
+
+def _name(node: Node, scope: Scope) -> Poly:
+    symbol = scope.symbols.resolve(node)
+    if symbol is None:
+        constant = scope.symbols.constants.get(text(node))
+        return unknown(Atom(text(node))) if constant is None else number(constant)
+    if symbol.is_memory:
+        return unknown(Atom(symbol.key))
+    if symbol.fixed:
+        if symbol.space == "parameter":
+            return unknown(Atom(symbol.key))
+        if symbol.init is not None and (_is_integer(symbol.type) or symbol.type == "auto"):
+            return value(symbol.init, scope)
+    if not symbol.escapes and (loop := own_loop(symbol, node)) is not None:
+        return unknown(loop_atom(symbol, loop, scope))
+    # Changed somewhere: its value here need not be its value there, so each use is an unknown of its own.
+    return unknown(Atom(f"{symbol.key}:{node.start_byte}", _symbol_dependence(symbol, scope, frozenset())))
+
+
+def _field(node: Node, scope: Scope) -> Poly:
+    base, name = text(node.child_by_field_name("argument")), text(node.child_by_field_name("field"))
+    if base in BUILT_IN and name in "xyz":
+        full = f"{base}.{name}"
+        if full in scope.known:
+            return number(scope.known[full])
+        return unknown(Atom(full, frozenset({full}) if base in VARYING else frozenset()))
+    return _opaque(node, _dependence(node, scope, frozenset()))
+
+
+def _binary(node: Node, scope: Scope) -> Poly:
+    operator = text(node.child_by_field_name("operator"))
+    left, right = value(node.child_by_field_name("left"), scope), value(node.child_by_field_name("right"), scope)
+    if operator == "+":
+        return left + right
+    if operator == "-":
+        return left - right
+    if operator == "*":
+        return left * right
+    one, two = left.constant, right.constant
+    if operator == "<<" and two is not None and 0 <= two < 63:
+        return left * number(1 << two)
+    if one is not None and two is not None and one >= 0:
+        if operator in "/%" and two > 0:
+            return number(one // two if operator == "/" else one % two)
+        if operator == ">>" and 0 <= two < 63:
+            return number(one >> two)
+        if operator in ("&", "|", "^") and two >= 0:
+            return number({"&": one & two, "|": one | two, "^": one ^ two}[operator])
+    if operator == ">>" and two is not None and 0 <= two < 31:
+        operator, right = "/", number(1 << two)  # the same for what is not negative, and only named here, not computed
+    if operator in "/%&|^>>":
+        return unknown(Atom(f"({left}){operator}({right})", left.depends | right.depends))
+    return _opaque(node, left.depends | right.depends)
+
+
+def _opaque(node: Node, depends: frozenset[str]) -> Poly:
+    return unknown(Atom(f"<{text(node)}>{node.start_byte}", depends))
+
+
+def _dependence(node: Node | None, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
+    node = bare(node)
+    if node is None:
+        return frozenset()
+    if node.type == "identifier":
+        symbol = scope.symbols.resolve(node)
+        return frozenset() if symbol is None or symbol.is_memory else _symbol_dependence(symbol, scope, seen)
+    if node.type == "field_expression":
+        base, name = text(node.child_by_field_name("argument")), text(node.child_by_field_name("field"))
+        if base in BUILT_IN:
+            return frozenset({f"{base}.{name}"}) if base in VARYING else frozenset()
+        return _dependence(node.child_by_field_name("argument"), scope, seen)
+    if node.type == "subscript_expression" or (
+        node.type == "pointer_expression" and text(node.child_by_field_name("operator")) == "*"
+    ):
+        inner = _children(node, scope, seen)
+        # Threads that read different places, or read at different times, may see different values.
+        return inner | ({"unknown"} if any(s.startswith("threadIdx") for s in inner) else {"memory"})
+    if node.type == "call_expression" and callee(node) not in PURE:
+        return _children(node, scope, seen) | {"unknown"}
+    if node.type in ("lambda_expression", "gnu_asm_expression", "assignment_expression", "update_expression"):
+        return _children(node, scope, seen) | {"unknown"}
+    return _children(node, scope, seen)
+
+
+def _children(node: Node, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
+    return frozenset().union(*(_dependence(child, scope, seen) for child in node.named_children))
+
+
+def _symbol_dependence(symbol: Symbol, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
+    """All that any of its values depends on: what it is set to, and under which conditions it is set."""
+    if symbol in seen:
+        return frozenset()
+    seen = seen | {symbol}
+    found: frozenset[str] = frozenset({"unknown"}) if symbol.escapes else frozenset()
+    if symbol.init is not None:
+        found |= _dependence(symbol.init, scope, seen)
+    for write in symbol.writes:
+        if write.type == "assignment_expression":
+            found |= _dependence(write.child_by_field_name("right"), scope, seen)
+        for condition in conditions(write, symbol.scope):
+            found |= _dependence(condition, scope, seen)
+    return found
+
+
+def conditions(node: Node, within: Node) -> list[Node]:
+    """The conditions that decide, inside ``within``, whether or how often ``node`` runs."""
+    found = []
+    for parent in ancestors(node):
+        if parent.type in (*LOOPS, "if_statement", "switch_statement", "conditional_expression"):
+            condition = parent.child_by_field_name("condition")
+            if condition is not None and not contains(condition, node):
+                found.append(condition)
+        if parent.type in LOOPS:
+            for leap in descendants(parent, "break_statement", "continue_statement"):
+                found += [
+                    test
+                    for around in ancestors(leap)
+                    if (test := _test(around)) is not None and contains(parent, around)
+                ]
+        if parent == within:
+            break
+    return found
+
+
+def _test(node: Node) -> Node | None:
+    return node.child_by_field_name("condition") if node.type in ("if_statement", "switch_statement") else None
+
+
+def returns_before(node: Node, function: Node) -> list[Node]:
+    """Return statements that may end a thread before it reaches ``node``."""
+    return [found for found in descendants(function, "return_statement") if found.start_byte < node.start_byte]
+
+
+def loops_around(node: Node, function: Node) -> list[Node]:
+    """The loops around a node, outermost first."""
+    inside = [parent for parent in ancestors(node) if parent.type in LOOPS and contains(function, parent)]
+    return inside[::-1]

@@ -1,0 +1,75 @@
+"""The catalogue as an idea source: works offline, with no key."""
+
+from agent.ideas.idea import Candidate, Idea, Scope
+from agent.ideas.registry import Entry, Match, Refusal, Variant, entries
+from agent.ideas.request import Proposal, Request
+from agent.ideas.rewriting import code_of
+from agent.ideas.view import View, view
+
+SOURCE = "catalog"
+
+
+def propose(request: Request) -> Proposal:
+    """The catalogue's ideas for a kernel, the greatest expected effect first; for every other idea, why it does not
+    apply."""
+    if request.kernel.damage is not None:
+        return Proposal((), tuple((entry.name, request.kernel.damage) for entry in entries()))
+    seen = view(request)
+    ideas: list[Idea] = []
+    considered: list[tuple[str, str]] = []
+    for entry in entries():
+        found = entry.examine(seen)
+        if isinstance(found, Refusal):
+            considered.append((entry.name, found.reason))
+            continue
+        allowed = _allowed(found, request)
+        if allowed:
+            ideas.append(_idea(entry, found, allowed))
+        else:
+            narrowest = min((variant.scope for variant in found.variants), key=_width)
+            considered.append(
+                (entry.name, f"applies, but changes more than the scope {request.scope.value}: needs {narrowest.value}")
+            )
+    return Proposal(tuple(sorted(ideas, key=_promise)), tuple(considered))
+
+
+def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:
+    """Every implementation of a catalogue idea that the request's scope allows; none where it no longer applies."""
+    entry = next((entry for entry in entries() if entry.name == idea.name), None)
+    if entry is None or request.kernel.damage is not None:
+        return ()
+    seen = view(request)
+    found = entry.examine(seen)
+    if isinstance(found, Refusal):
+        return ()
+    return tuple(_candidate(idea, variant, seen) for variant in _allowed(found, request))
+
+
+def _allowed(found: Match, request: Request) -> tuple[Variant, ...]:
+    return tuple(variant for variant in found.variants if request.scope.allows(variant.scope))
+
+
+def _idea(entry: Entry, found: Match, variants: tuple[Variant, ...]) -> Idea:
+    scope = min((variant.scope for variant in variants), key=_width)
+    return Idea(entry.name, found.title, found.why, found.expects, entry.risk, scope, SOURCE, found.line)
+
+
+def _candidate(idea: Idea, variant: Variant, seen: View) -> Candidate:
+    rewrite = variant.write()
+    return Candidate(
+        ideas=(idea,),
+        variant=variant.name,
+        code=code_of(seen.document, seen.kernel, rewrite),
+        plan=seen.request.plan if rewrite.plan is None else rewrite.plan,
+        rationale=variant.rationale,
+        scope=variant.scope,
+    )
+
+
+def _width(scope: Scope) -> int:
+    return list(Scope).index(scope)
+
+
+def _promise(idea: Idea) -> float:
+    """The strongest effect that an idea expects."""
+    return min((expectation.factor for expectation in idea.expects), default=1.0)

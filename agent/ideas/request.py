@@ -1,0 +1,31 @@
+"""What an idea source is asked about, and what it answers."""
+
+from attrs import frozen
+
+from agent.ideas.idea import Idea, Scope
+from agent.source.document import Document
+from agent.source.kernel import Kernel
+from agent.workload.plan import Plan
+from agent.workload.workload import Workload
+
+
+@frozen
+class Request:
+    """A kernel to improve. For a later round, ``document``, ``kernel`` and ``plan`` are those of the parent
+    candidate; the workload stays the original's. ``tried`` holds (title, how it ended) of what was tried on this
+    kernel before."""
+
+    document: Document
+    kernel: Kernel
+    workload: Workload
+    plan: Plan
+    scope: Scope = Scope.PLAN
+    tried: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class Proposal:
+    """``considered`` gives, for each idea that does not apply, its name and the reason in words."""
+
+    ideas: tuple[Idea, ...]
+    considered: tuple[tuple[str, str], ...]
