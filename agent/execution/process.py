@@ -35,7 +35,7 @@ _START = (
     "import sys, json, runpy; sys.path[:] = json.loads(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
 )
 
-_OURS = Path(agent.__file__).parent.parent
+_OURS = str(Path(agent.__file__).parent.parent)
 
 
 class ChildDied(Exception):
@@ -58,7 +58,7 @@ class Child:
     """A running child process. After any exception from :meth:`converse` it has been killed."""
 
     def __init__(self, module: str) -> None:
-        paths = dict.fromkeys(str(Path(path).absolute()) for path in (*filter(None, sys.path), _OURS))
+        paths = dict.fromkeys(str(Path(path).absolute()) for path in [*sys.path, _OURS] if path)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
             stdin=subprocess.PIPE,
