@@ -51,7 +51,7 @@ def _expand(body: str, known: dict[str, str]) -> str | None:
 
 
 def _is_specifier(word: str, known: dict[str, str]) -> bool:
-    return word in _SPECIFIERS or word in known or word == '"C"' or not word.isidentifier()
+    return word in _SPECIFIERS or word in known or not word.isalnum() and word[-1] in ')]"'
 
 
 def _usable(body: str) -> bool:

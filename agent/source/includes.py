@@ -1,0 +1,103 @@
+"""Which ``#include`` lines a device slice keeps, inlines or drops."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.source.document import Document, read
+from agent.source.errors import SourceError
+from agent.source.items import Include
+
+# Headers of the toolkit that NVRTC takes, each with the names that show that it is needed.
+_DEVICE_HEADERS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (re.compile(header), re.compile(names))
+    for header, names in (
+        (r"cuda_fp16\.hp?p?", r"half|__h|h(?:exp|log|sqrt|rsqrt|sin|cos|rcp|floor|ceil|trunc|rint|tanh|div)"),
+        (
+            r"cuda_bf16\.hp?p?",
+            r"bfloat|nv_bf|__h|bf16|h(?:exp|log|sqrt|rsqrt|sin|cos|rcp|floor|ceil|trunc|rint|tanh|div)",
+        ),
+        (r"cuda_fp(?:4|6|8)\.hp?p?", r"_fp[468]|fp[468]_|__nv_cvt"),
+        (
+            r"cooperative_groups(?:/[\w/]+)?\.h",
+            r"cooperative_groups|this_(?:thread_block|grid|cluster|thread)|tiled_partition|coalesced_threads|"
+            r"(?:thread|grid|cluster|coalesced|multi_grid)_(?:block|group)",
+        ),
+        (r"mma\.h", r"wmma|nvcuda"),
+        (r"cub/(?:block|warp|thread|util)\w*(?:/[\w/]+)?\.cuh", r"cub"),
+        (r"cub/cub\.cuh", r"cub"),
+        (r"cuda/(?:std/)?\w+(?:/[\w/]+)?", r"cuda|nvcuda"),
+        (r"cuda_pipeline(?:_\w+)?\.h", r"__pipeline|pipeline|nvcuda"),
+        (r"cuda_awbarrier(?:_\w+)?\.h", r"__mbarrier|awbarrier|nvcuda"),
+        (r"curand(?:_\w+)?\.h", r"curand"),
+        (r"math_constants\.h", r"CUDART_"),
+        (r"cuComplex\.h", r"cu[A-Z]|make_cu"),
+    )
+)
+# cub/cub.cuh is an #error under NVRTC, for its device-wide half; these are the rest of it
+_CUB = tuple(
+    f"cub/{level}/{level}_{part}.cuh"
+    for level, parts in (
+        (
+            "block",
+            ("reduce", "scan", "load", "store", "exchange", "radix_sort", "histogram", "discontinuity", "merge_sort"),
+        ),
+        ("warp", ("reduce", "scan")),
+    )
+    for part in parts
+)
+_LIMIT = 4 << 20
+
+
+def kept_header(include: Include, words: frozenset[str]) -> tuple[str, ...] | None:
+    """The toolkit headers to include for this line, none if the slice uses nothing of it; None if it is no such header."""
+    for header, names in _DEVICE_HEADERS:
+        if header.fullmatch(include.name):
+            needed = any(names.match(word) or (len(word) > 3 and names.search(word)) for word in words)
+            if not needed:
+                return ()
+            return _used_cub(words) if include.name == "cub/cub.cuh" else (include.name,)
+    return None
+
+
+def _used_cub(words: frozenset[str]) -> tuple[str, ...]:
+    return tuple(header for header in _CUB if _camel(header) in words)
+
+
+def _camel(header: str) -> str:
+    return "".join(part.capitalize() for part in Path(header).stem.split("_"))
+
+
+def workspace_of(path: str) -> Path:
+    """The folder that local headers may come from: the nearest one above ``path`` that a project marks, else its own."""
+    folder = Path(path).resolve().parent
+    for above in (folder, *folder.parents):
+        if (above / ".git").exists() or (above / ".cuda-lsp.toml").exists():
+            return above
+    return folder
+
+
+def local_header(include: Include, includer: Document, folders: Sequence[str]) -> Document | str:
+    """The document of a local header, or why there is none.
+
+    It is looked for beside the including file and in ``folders``, and read only inside the workspace or these folders.
+    """
+    if not includer.path:
+        return "the text has no file, so that there is no folder to look in"
+    if Path(include.name).is_absolute():
+        return "an absolute path is not followed"
+    beside = [Path(includer.path).parent] if include.quoted else []
+    allowed = [workspace_of(includer.path), *(Path(folder).resolve() for folder in folders)]
+    for folder in (*beside, *map(Path, folders)):
+        place = folder / include.name
+        if not place.is_file():
+            continue
+        if not any(place.resolve().is_relative_to(root) for root in allowed):
+            return f"{place} lies outside the workspace and the include folders"
+        try:
+            if place.stat().st_size > _LIMIT:
+                return f"{place} is larger than {_LIMIT >> 20} MB"
+            return read(place)
+        except (SourceError, OSError) as error:
+            return str(error)
+    return "not found beside the file or in the include folders"

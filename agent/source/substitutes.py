@@ -1,0 +1,131 @@
+"""Names of the C and C++ headers that nvcc gives device code and NVRTC does not, defined only where used.
+
+Values are those of the C standard's headers on the platforms CUDA runs on (IEEE 754, 32-bit int, 64-bit long long); ``long``
+follows the compiler.
+"""
+
+_LONG = "(sizeof(long) == 8 ? 0x7fffffffffffffffLL : 0x7fffffffLL)"
+_SIGNED, _UNSIGNED = "decltype((char *)0 - (char *)0)", "decltype(sizeof(0))"
+
+TYPES = {
+    **{
+        f"{kind}{bits}_t": written
+        for bits, signed, unsigned in (
+            (8, "signed char", "unsigned char"),
+            (16, "short", "unsigned short"),
+            (32, "int", "unsigned int"),
+            (64, _SIGNED, _UNSIGNED),
+        )
+        for kind, written in (("int", signed), ("uint", unsigned))
+    },
+    "intptr_t": _SIGNED,
+    "uintptr_t": _UNSIGNED,
+    "intmax_t": _SIGNED,
+    "uintmax_t": _UNSIGNED,
+    "ssize_t": _SIGNED,
+    "uint": "unsigned int",
+    "ushort": "unsigned short",
+    "ulong": "unsigned long",
+}
+
+MACROS = {
+    "CHAR_BIT": "8",
+    "SCHAR_MIN": "(-128)",
+    "SCHAR_MAX": "127",
+    "UCHAR_MAX": "255",
+    "CHAR_MIN": "(-128)",
+    "CHAR_MAX": "127",
+    "SHRT_MIN": "(-32768)",
+    "SHRT_MAX": "32767",
+    "USHRT_MAX": "65535",
+    "INT_MAX": "2147483647",
+    "INT_MIN": "(-2147483647 - 1)",
+    "UINT_MAX": "4294967295U",
+    "LLONG_MAX": "9223372036854775807LL",
+    "LLONG_MIN": "(-9223372036854775807LL - 1LL)",
+    "ULLONG_MAX": "18446744073709551615ULL",
+    "LONG_MAX": f"((long){_LONG})",
+    "LONG_MIN": f"((long)(-{_LONG} - 1))",
+    "ULONG_MAX": "(~0UL)",
+    "INT8_MIN": "(-128)",
+    "INT8_MAX": "127",
+    "UINT8_MAX": "255",
+    "INT16_MIN": "(-32768)",
+    "INT16_MAX": "32767",
+    "UINT16_MAX": "65535",
+    "INT32_MAX": "2147483647",
+    "INT32_MIN": "(-2147483647 - 1)",
+    "UINT32_MAX": "4294967295U",
+    "INT64_MAX": f"(({_SIGNED})9223372036854775807LL)",
+    "INT64_MIN": f"(({_SIGNED})(-9223372036854775807LL - 1LL))",
+    "UINT64_MAX": f"(({_UNSIGNED})18446744073709551615ULL)",
+    "SIZE_MAX": f"(({_UNSIGNED})-1)",
+    "RAND_MAX": "2147483647",
+    "INFINITY": "(__int_as_float(0x7f800000))",
+    "NAN": "(__int_as_float(0x7fffffff))",
+    "HUGE_VALF": "(__int_as_float(0x7f800000))",
+    "HUGE_VAL": "(__longlong_as_double(0x7ff0000000000000LL))",
+    "M_E": "2.7182818284590452354",
+    "M_LOG2E": "1.4426950408889634074",
+    "M_LOG10E": "0.43429448190325182765",
+    "M_LN2": "0.69314718055994530942",
+    "M_LN10": "2.30258509299404568402",
+    "M_PI": "3.14159265358979323846",
+    "M_PI_2": "1.57079632679489661923",
+    "M_PI_4": "0.78539816339744830962",
+    "M_1_PI": "0.31830988618379067154",
+    "M_2_PI": "0.63661977236758134308",
+    "M_2_SQRTPI": "1.12837916709551257390",
+    "M_SQRT2": "1.41421356237309504880",
+    "M_SQRT1_2": "0.70710678118654752440",
+}
+
+FLOAT_MACROS = {
+    "FLT_RADIX": "2",
+    "FLT_MANT_DIG": "24",
+    "FLT_DIG": "6",
+    "FLT_MAX": "3.402823466e+38F",
+    "FLT_MIN": "1.175494351e-38F",
+    "FLT_EPSILON": "1.192092896e-07F",
+    "FLT_MAX_EXP": "128",
+    "FLT_MIN_EXP": "(-125)",
+    "DBL_MANT_DIG": "53",
+    "DBL_DIG": "15",
+    "DBL_MAX": "1.7976931348623157e+308",
+    "DBL_MIN": "2.2250738585072014e-308",
+    "DBL_EPSILON": "2.2204460492503131e-16",
+    "DBL_MAX_EXP": "1024",
+    "DBL_MIN_EXP": "(-1021)",
+}
+
+# nvcc's own headers overload these for device code in namespace std
+_STD_FUNCTIONS = frozenset(
+    "abs fabs sqrt cbrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh "
+    "atanh floor ceil round trunc rint nearbyint lround llround lrint llrint fmod remainder fma fmax fmin fdim hypot copysign "
+    "erf erfc tgamma lgamma isnan isinf isfinite signbit frexp ldexp modf scalbn ilogb logb nextafter".split()
+)
+_STD_TYPES = frozenset(["size_t", "ptrdiff_t", *TYPES]) - {"uint", "ushort", "ulong", "ssize_t"}
+
+# the headers that many files include and that do not bring <float.h>
+_WITHOUT_FLOAT = frozenset(
+    "stdio.h cstdio iostream stdlib.h cstdlib math.h cmath string.h cstring string vector cuda.h cuda_runtime.h "
+    "cuda_runtime_api.h device_launch_parameters.h cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h assert.h cassert stdint.h "
+    "cstdint limits.h climits time.h chrono sys/time.h".split()
+)
+
+
+def prologue(words: frozenset[str], std_words: frozenset[str], given: frozenset[str], includes: frozenset[str]) -> str:
+    """Definitions for the used ``words`` that are not ``given`` by the slice; ``std_words`` are those after ``std::``.
+
+    ``<float.h>``'s names come only where the file includes something that may bring it, as with nvcc.
+    """
+    lines: list[str] = []
+    functions = sorted(std_words & _STD_FUNCTIONS)
+    types = sorted((words | (std_words & _STD_TYPES)) & TYPES.keys() - given)
+    lines += [f"typedef {TYPES[name]} {name};" for name in types]
+    known = {**MACROS, **FLOAT_MACROS} if includes - _WITHOUT_FLOAT else MACROS
+    lines += [f"#define {name} {known[name]}" for name in sorted(words & known.keys() - given)]
+    members = [*functions, *sorted(std_words & _STD_TYPES)]
+    if members:
+        lines.append(f"namespace std {{ {' '.join(f'using ::{name};' for name in members)} }}")
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,31 @@
+"""Writes pieces of files so that a compiler reports each on its own line."""
+
+from agent.source.document import Document
+from agent.source.span import Span
+
+
+class Writer:
+    """Puts pieces one after another, each beginning a line, with ``#line`` where the next line would be numbered wrongly."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._path: str | None = None
+        self._line = 0
+
+    def put(self, document: Document, span: Span, code: bytes | None = None) -> None:
+        """Write ``code`` (what stands in ``span`` if None) at the place of ``span``."""
+        line = document.line(span.start)
+        if (document.path, line) != (self._path, self._line):
+            self._pieces.append(f'#line {line} "{_quoted(document.path or "text")}"\n')
+        raw = document.text[span.start : span.end] if code is None else code
+        text = raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
+        self._pieces.append(text if text.endswith("\n") else text + "\n")
+        self._path = document.path
+        self._line = line + self._pieces[-1].count("\n")
+
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+
+def _quoted(path: str) -> str:
+    return path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
