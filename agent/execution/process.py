@@ -124,8 +124,7 @@ class Child:
 
     def close(self) -> None:
         """Kill the process and whatever it started, and wait until it is gone."""
-        if self._process.poll() is None:
-            _kill(self._process)
+        kill(self._process)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             # A thread may still be inside a read of this stream; the dead process has already ended that read.
@@ -145,7 +144,23 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.upper() in _KEPT}
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
+def wait(process: "subprocess.Popen[bytes]", seconds: float, cancelled: Callable[[], bool]) -> None:
+    """Wait for a process to end. Raises ChildTimeout or ChildCancelled; killing it is then the caller's."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, min(0.05, deadline - time.monotonic())))
+            return
+        if cancelled():
+            raise ChildCancelled
+        if time.monotonic() >= deadline:
+            raise ChildTimeout(f"process {process.pid} did not end in time")
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """End a process that was started in a session of its own, with all that it started. No harm if it has ended."""
+    if process.poll() is not None:
+        return
     with contextlib.suppress(ProcessLookupError):
         if sys.platform == "win32":
             process.kill()

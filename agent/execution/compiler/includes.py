@@ -111,6 +111,21 @@ def check(text: str, headers: tuple[tuple[str, str], ...], where: Search, here: 
     return digest.hexdigest()
 
 
+def check_host(text: str, path: str, flagged: Iterable[str]) -> None:
+    """The same for a whole file with its host code, where system headers are to be had too. Raises :class:`Refused`.
+
+    Only names that lead out are refused: absolute ones, and ``..`` that climbs out of the workspace.
+    """
+    where = search(path, flagged, ())
+    root = workspace(path) or Path.cwd()
+    for name in included(text):
+        steps_out = Path(name).is_absolute() or ".." in Path(name).parts
+        found = [folder / name for folder in where.folders if (folder / name).is_file()]
+        inside = found and all(file.resolve().is_relative_to(root.resolve()) for file in found)
+        if steps_out and not inside:
+            raise Refused(name, f'#include "{name}" leads out of the workspace {root}: it is not followed')
+
+
 def included(text: str) -> Iterator[str]:
     """Every file that ``text`` may include. Raises Refused for an include whose target is not written out."""
     # Both with and without line splices: inside a raw string a backslash at the end of a line splices nothing.

@@ -1,0 +1,53 @@
+"""From a program (a document and a plan over its kernels) to a build."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from attrs import evolve
+
+from agent.execution.compiler import includes
+from agent.execution.compiler.flags import translate
+from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, Options
+from agent.execution.compiler.slices import SECONDS, compile_slice
+from agent.execution.process import never
+from agent.source.errors import SliceError, UnknownKernel
+from agent.source.slicing import Slice, device_slice
+from agent.workload.program import Program
+
+T = TypeVar("T")
+
+
+def build(
+    program: Program, options: Options, seconds: float = SECONDS, cancelled: Callable[[], bool] = never
+) -> Build | CompileFailure:
+    """Compile the kernels that ``program``'s plan launches, and what they use. Bad source is a value, never raised.
+
+    ``entries`` and ``resources`` of the build are keyed by the kernels' names as the plan's launches have them.
+    """
+    asked = tuple(dict.fromkeys(launch.kernel for launch in program.plan.launches()))
+    path = program.document.path
+    folders = includes.search(path, translate(options.flags).includes, ()).explicit
+    try:
+        part = device_slice(program.document, asked, [str(folder) for folder in folders])
+    except (SliceError, UnknownKernel) as error:
+        return CompileFailure("source", str(error), (Diagnostic("error", path, 0, str(error)),))
+    result = compile_slice(part, options, seconds, cancelled)
+    result = evolve(result, diagnostics=(*_remarks(part), *result.diagnostics))
+    if isinstance(result, CompileFailure):
+        return result
+    names = tuple(zip(asked, part.names, strict=True))
+    return evolve(result, entries=_renamed(result.entries, names), resources=_renamed(result.resources, names))
+
+
+def _renamed(values: Mapping[str, T], names: tuple[tuple[str, str], ...]) -> dict[str, T]:
+    return {asked: values[expression] for asked, expression in names if expression in values}
+
+
+def _remarks(part: Slice) -> tuple[Diagnostic, ...]:
+    """What the slicer left out or changed: it explains an error that may follow from it."""
+    dropped = tuple(Diagnostic("warning", part.path, 0, text) for text in part.dropped)
+    relaxed = tuple(
+        Diagnostic("note", part.path, 0, f"constexpr function {name} is compiled as a device function")
+        for name in part.relaxed
+    )
+    return (*dropped, *relaxed)
