@@ -1,0 +1,157 @@
+"""Fused multiply-add with one rounding, for float32 and float64, in plain NumPy."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from agent.execution.emulator.semantics.arrays import Array
+from agent.execution.emulator.semantics.formats import to_odd, two_sum
+
+_TIE = np.uint64(1 << 63)
+_CHUNK = 16384
+_SPLIT = 134217729.0  # 2**27 + 1
+
+
+def fma32(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
+    """``a * b + c`` of float32 arrays, rounded once to nearest even.
+
+    The product of two float32 is exact in float64. The sum is rounded to float64 and then to float32; the two
+    roundings differ from one only where the float64 lies exactly half way between two float32, which its low 29 bits
+    show, or where the result is a denormal (then half ways lie elsewhere). Such lanes are done again with the sum rounded to odd.
+    A result of zero needs no care: sums that small are exact in float64.
+    """
+    total = np.multiply(a, b, dtype=np.float64)
+    if not isinstance(total, np.ndarray) or total.ndim == 0:
+        return _store(odd_sum(a, b, c), out)
+    if np.broadcast_shapes(total.shape, c.shape) == total.shape:
+        total += c
+    else:
+        total = total + c
+    # the lanes done again read the operands, which must still be there
+    own = out is None or any(np.may_share_memory(out, source) for source in (a, b, c))
+    result = np.empty(total.shape, np.float32) if out is None or own else out
+    np.copyto(result, total, casting="unsafe")
+    doubled = result.view(np.uint32) << np.uint32(1)
+    doubled -= np.uint32(2)
+    small = doubled.min(initial=np.uint32(0xFFFFFFFF)) <= 0xFFFFFE
+    bits = total.view(np.uint64)
+    bits <<= np.uint64(35)
+    again = bits == _TIE
+    if small:
+        again |= doubled <= np.uint32(0xFFFFFE)
+    if again.any():
+        some = (np.broadcast_to(source, result.shape)[again] for source in (a, b, c))
+        result[again] = odd_sum(*some).astype(np.float32)
+    if out is None or not own:
+        return result
+    np.copyto(out, result)
+    return out
+
+
+def odd_sum(a: Array, b: Array, c: Array) -> Any:
+    """``a * b + c`` of floats of at most 32 bits, as a float64 rounded to odd: any narrower rounding of it is right."""
+    return to_odd(*two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c).astype(np.float64)))
+
+
+def _store(value: Array, out: Array | None) -> Any:
+    if out is None:
+        return value.astype(np.float32)
+    np.copyto(out, value, casting="unsafe")
+    return out
+
+
+def fma64(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
+    """``a * b + c`` of float64 arrays, rounded once to nearest even."""
+    if out is None:
+        out = np.empty(np.broadcast_shapes(a.shape, b.shape, c.shape))
+    function: Callable[..., None] = _by_complex_product if complex_product_fuses() else _by_parts
+    size = out.size
+    if out.ndim != 1 or size <= _CHUNK:
+        function(a, b, c, out)
+        return out
+    for start in range(0, size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        function(*(source[part] if source.size == size else source for source in (a, b, c)), out[part])
+    return out
+
+
+def _by_complex_product(a: Array, b: Array, c: Array, out: Array) -> None:
+    """The real part of ``(a + i) * (b - ci)`` is ``a * b + c``, which NumPy computes with one rounding where it can.
+
+    That is a property of NumPy's build and of the processor: it is tested (``complex_product_fuses``) before it is used.
+    """
+    left, right = np.empty((2, *out.shape), np.complex128)
+    left.real, left.imag = a, 1.0
+    right.real = b
+    np.negative(c, out=right.imag)
+    np.multiply(left, right, out=left)
+    np.copyto(out, left.real)
+
+
+@lru_cache(maxsize=1)
+def complex_product_fuses() -> bool:
+    """Whether NumPy multiplies complex numbers with one rounding per term, at all array lengths."""
+    random = np.random.default_rng(20)
+    for length in (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 64, 67):
+        a, b = random.standard_normal((2, length))
+        product = a * b
+        left = np.empty(length, np.complex128)
+        right = np.empty(length, np.complex128)
+        left.real, left.imag, right.real, right.imag = a, 1.0, b, product
+        found = (left * right).real
+        wanted = [float(Fraction(x) * Fraction(y) - Fraction(p)) for x, y, p in zip(a, b, product, strict=True)]
+        if found.tolist() != wanted:
+            return False
+    return True
+
+
+def product_error(a: Array, b: Array, product: Array) -> Any:
+    """Dekker: ``a * b - product``, exact where nothing over- or underflows."""
+    high_a, high_b = (x * _SPLIT - (x * _SPLIT - x) for x in (a, b))
+    low_a, low_b = a - high_a, b - high_b
+    return ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+def _by_parts(a: Array, b: Array, c: Array, out: Array) -> None:
+    """Boldo and Melquiond (2008): the low parts are summed to odd, so that adding the high part rounds once.
+
+    Lanes whose exponents are too extreme for error terms are computed with rational numbers.
+    """
+    shape = out.shape
+    a, b, c = (np.broadcast_to(source, shape) for source in (a, b, c))
+    product = a * b
+    low = product_error(a, b, product)
+    high, rest = two_sum(c, low)
+    total, lost = two_sum(product, high)
+    result = total + to_odd(*two_sum(rest, lost))
+    extreme = _extreme(a, b, product, c)
+    if extreme.any():
+        result[extreme] = [exact_fma(*lane) for lane in zip(a[extreme], b[extreme], c[extreme], strict=True)]
+    np.copyto(out, result)
+
+
+def _extreme(a: Array, b: Array, product: Array, c: Array) -> Any:
+    """Lanes where Dekker's product or the sums of its parts may over- or underflow."""
+    fine = (np.abs(product) > 1e-200) & (np.abs(product) < 1e290) & (np.abs(c) < 1e290)
+    for x in (a, b):
+        fine = fine & (np.abs(x) < 1e290)
+    return ~(fine & ((np.abs(c) > 1e-200) | (c == 0)))
+
+
+def exact_fma(a: float, b: float, c: float) -> float:
+    """One lane with rational numbers, rounded to nearest even."""
+    a, b, c = float(a), float(b), float(c)
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+        # the product of two finite numbers is finite, however large: it must not meet an infinity as one
+        finite = np.isfinite(a) and np.isfinite(b)
+        return c if finite else a * b + c
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if total == 0:
+        return a * b + c if a == 0 or b == 0 or c == 0 else 0.0
+    try:
+        return float(total)
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")

@@ -1,0 +1,79 @@
+"""Approximate functions (``.approx``, ``div.full``): computed in float64 and rounded once. PTX ISA 9.7.3 and 9.7.4.
+
+A card gives results within a few units in the last place that differ from these. The cases that PTX lays down (zeros,
+infinities, NaN, denormals with ``.ftz``) come out as laid down.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.semantics.arrays import Array
+from agent.execution.emulator.semantics.finish import finished
+from agent.execution.emulator.semantics.formats import FORMATS, canonical, flushed, load64
+from agent.execution.emulator.semantics.integer import halves
+from agent.execution.emulator.semantics.table import Function, Meaning, Unsupported, give, rule
+
+_FUNCTIONS: dict[str, Function] = {
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rcp": lambda x: 1.0 / x,
+    "div": np.divide,
+}
+_HIGH_WORD = np.uint64(0xFFFFFFFF00000000)
+
+
+def approximate(instruction: Instruction) -> Meaning:
+    """The rule of one approximate instruction on f32 or f64."""
+    kind, base = instruction.types[0], instruction.base
+    ftz = "ftz" in instruction.modifiers
+    count = 2 if base == "div" else 1
+    if kind == "f64":
+        if base not in ("rcp", "rsqrt"):
+            raise Unsupported(instruction.opcode)
+        # the card looks at the upper word only and answers with one
+        return Meaning((kind,), (kind,), _of_high_word(base, ftz))
+    wide = _FUNCTIONS[base]
+
+    def core(*sources: Array, out: Array | None = None) -> Any:
+        result = wide(*(source.astype(np.float64) for source in sources))
+        return give(result.astype(np.float32), out)
+
+    return Meaning((kind,) * count, (kind,), finished(core, kind, ftz, False))
+
+
+def _of_high_word(base: str, ftz: bool) -> Function:
+    wide = _FUNCTIONS[base]
+
+    def core(a: Array, out: Array | None = None) -> Any:
+        if not ftz:
+            return give(wide(a), out)
+        result = wide((a.view(np.uint64) & _HIGH_WORD).view(np.float64))
+        return give((result.view(np.uint64) & _HIGH_WORD).view(np.float64), out)
+
+    return finished(core, "f64", ftz, False)
+
+
+@rule("ex2", "lg2", "sin", "cos", "rsqrt", "tanh", kinds=("float",), modifiers="approx ftz")
+def _function(instruction: Instruction) -> Meaning:
+    return approximate(instruction)
+
+
+@rule("ex2", "tanh", kinds=("half",), modifiers="approx ftz")
+def _half_function(instruction: Instruction) -> Meaning:
+    kind = instruction.types[0]
+    part, wide = kind.removesuffix("x2"), _FUNCTIONS[instruction.base]
+    ftz = "ftz" in instruction.modifiers
+
+    def single(a: Array, out: Array | None = None) -> Any:
+        value = wide(load64(flushed(a, part) if ftz else a, part))
+        result = canonical(FORMATS[part].store(value), part)
+        return give(flushed(result, part) if ftz else result, out)
+
+    return Meaning((kind,), (kind,), single if part == kind else halves(single))
