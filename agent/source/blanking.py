@@ -21,8 +21,8 @@ class Blank:
     """One thing the parser did not see.
 
     ``kind``: ``attribute`` (``__align__(16)``), ``specifier`` (a macro such as ``HD``), ``lambda``
-    (``[=] __device__``), ``pragma`` (``_Pragma``, unroll macros, ``#pragma`` in places that break the grammar), ``statement``
-    (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``).
+    (``[=] __device__``), ``pragma`` (``_Pragma``, unroll macros, ``#pragma`` in places that break the grammar),
+    ``statement`` (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``).
     ``name`` is the word, ``value`` what stands in its parentheses, ``expansion`` what a macro defined here stands for.
     """
 
@@ -72,7 +72,7 @@ def blank(text: bytes) -> Blanked:
     taken = 0
     pieces: list[bytes] = []
     at = 0
-    edits = []
+    edits: list[tuple[int, int, bytes]] = []
     for change in changes:
         if change.pieces[0][0] < taken:
             continue
@@ -105,7 +105,7 @@ def _words(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Bracke
     called_macros = {macro.name.encode() for macro in macros if macro.parameters is not None}
     with_arguments = _TAKES_ARGUMENTS | called_macros | set(_PRAGMAS)
     plain = {w for w in (*_ATTRIBUTES, *_PRAGMAS, *specifiers, *pragmas) if w in code}
-    found = [rb"(?:" + b"|".join(sorted(plain, key=len, reverse=True)) + rb")(?!\w)"] if plain else []
+    found = [rb"(?:" + b"|".join(sorted(plain, reverse=True)) + rb")(?!\w)"] if plain else []
     for pattern in (*found, KNOWN_SPECIFIER, KNOWN_PRAGMA):
         for match in re.finditer(pattern, code):
             word, start, end = match.group(), match.start(), match.end()
@@ -172,7 +172,7 @@ def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterat
 
 
 def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
-    """Macros used as statements without a semicolon. Inside functions the argument stays (``CHECK(cudaMalloc(...))``)."""
+    """Macros used as statements without a semicolon. In functions the argument stays (``CHECK(cudaMalloc(...))``)."""
     controls = control_macros(macros)
     for match in _STATEMENT.finditer(code):
         start, name = match.start(1), match.group(1)

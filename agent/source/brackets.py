@@ -11,8 +11,8 @@ _BEFORE_BODY = re.compile(rb"(?:\)|\]|\b(?:const|noexcept|override|try|else|do|m
 
 @frozen
 class Brackets:
-    """``closing`` maps the offset of an opening bracket to that of its closing one. ``changes`` are the offsets at which
-    the text enters (even places) or leaves (odd places) function bodies, in order."""
+    """``closing`` maps the offset of an opening bracket to that of its closing one. ``changes`` are the offsets at
+    which the text enters (even places) or leaves (odd places) function bodies, in order."""
 
     closing: dict[int, int]
     changes: tuple[int, ...]

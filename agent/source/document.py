@@ -17,13 +17,16 @@ from agent.source.lexing import Macro
 from agent.source.parsing import parse_tree, reparse_tree
 from agent.source.span import Span
 
+__all__ = ["Document", "SourceError", "UnknownKernel", "parse", "read"]
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @frozen
 class Document:
-    """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the same
-    length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked for."""
+    """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the
+    same length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked
+    for."""
 
     path: str
     text: bytes = field(repr=False)
@@ -73,14 +76,12 @@ class Document:
 
 
 def parse(text: bytes, path: str = "", previous: Document | None = None) -> Document:
-    """Parse any bytes. With ``previous`` (an earlier state of the same document) what did not change is reused; the result
+    """Parse any bytes. With ``previous`` (an earlier state of the document) what did not change is reused; the result
     is the same as without."""
     blanked = blank(text)
-    if previous is None:
-        tree = parse_tree(blanked.text)
-    else:
-        tree = reparse_tree(blanked.text, previous.blanked, previous.tree)
-    return Document(path, text, blanked.text, tree, blanked.blanks, blanked.macros)
+    new = blanked.text
+    tree = parse_tree(new) if previous is None else reparse_tree(new, previous.blanked, previous.tree)
+    return Document(path, text, new, tree, blanked.blanks, blanked.macros)
 
 
 def read(path: str | Path) -> Document:

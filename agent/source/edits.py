@@ -19,7 +19,8 @@ class Edit:
 
 
 def apply_edits(text: bytes, edits: Sequence[Edit]) -> bytes:
-    """Apply edits whose spans all refer to ``text`` as it is now. Raises ValueError where two overlap or one lies outside."""
+    """Apply edits whose spans all refer to ``text`` as it is now. Raises ValueError where two overlap or one lies
+    outside."""
     pieces: list[bytes] = []
     at = 0
     for edit in sorted(edits, key=lambda edit: edit.span):

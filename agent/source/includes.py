@@ -34,23 +34,16 @@ _DEVICE_HEADERS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
         (r"cuComplex\.h", r"cu[A-Z]|make_cu"),
     )
 )
-# cub/cub.cuh is an #error under NVRTC, for its device-wide half; these are the rest of it
-_CUB = tuple(
-    f"cub/{level}/{level}_{part}.cuh"
-    for level, parts in (
-        (
-            "block",
-            ("reduce", "scan", "load", "store", "exchange", "radix_sort", "histogram", "discontinuity", "merge_sort"),
-        ),
-        ("warp", ("reduce", "scan")),
-    )
-    for part in parts
+_CUB_CLASS = re.compile(
+    r"(Block|Warp)(AdjacentDifference|Discontinuity|Exchange|Histogram|Load|MergeSort|RadixRank|RadixSort|Reduce|"
+    r"RunLengthDecode|Scan|Shuffle|Store)"
 )
+_HUMP = re.compile(r"[A-Z]")
 _LIMIT = 4 << 20
 
 
 def kept_header(include: Include, words: frozenset[str]) -> tuple[str, ...] | None:
-    """The toolkit headers to include for this line, none if the slice uses nothing of it; None if it is no such header."""
+    """The toolkit headers to include for this line, none if none of it is used; None if it is no such header."""
     for header, names in _DEVICE_HEADERS:
         if header.fullmatch(include.name):
             needed = any(names.match(word) or (len(word) > 3 and names.search(word)) for word in words)
@@ -61,11 +54,17 @@ def kept_header(include: Include, words: frozenset[str]) -> tuple[str, ...] | No
 
 
 def _used_cub(words: frozenset[str]) -> tuple[str, ...]:
-    return tuple(header for header in _CUB if _camel(header) in words)
+    """The block- and warp-wide headers in place of ``cub/cub.cuh``, which NVRTC refuses for its device-wide half."""
+    found = (_CUB_CLASS.fullmatch(word) for word in sorted(words))
+    return tuple(
+        f"cub/{match.group(1).lower()}/{match.group(1).lower()}{_HUMP.sub(_lower, match.group(2))}.cuh"
+        for match in found
+        if match
+    )
 
 
-def _camel(header: str) -> str:
-    return "".join(part.capitalize() for part in Path(header).stem.split("_"))
+def _lower(match: re.Match[str]) -> str:
+    return f"_{match.group().lower()}"
 
 
 def workspace_of(path: str) -> Path:

@@ -1,37 +1,44 @@
-"""Which instance of a template kernel is meant where its name stands without arguments."""
+"""Which instance of a template kernel is meant where its name stands without arguments: the file's launches say."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+from tree_sitter import Node, Query, QueryCursor
 
 from agent.source.document import Document
 from agent.source.errors import SliceError
-from agent.source.kernel import Kernel
+from agent.source.kernel import Kernel, Parameter, TemplateParameter
+from agent.source.kernels import parameters_of, template_parameters
 from agent.source.launch import LaunchSite
+from agent.source.launches import function_name
 from agent.source.names import names_in
+from agent.source.nodes import declared_name, descendants, enclosing, node_text
+from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
 _BUILTIN = frozenset(
-    "dim3 uint uchar ushort size_t half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 true false".split()
+    {"dim3", "size_t", "half", "half2", "__half", "__half2", "__nv_bfloat16", "__nv_bfloat162", "uint"}
 )
 _VECTOR = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]\Z|u?int\d+_t\Z")
-_LITERAL = re.compile(r"[\w.\s+*/()-]+\Z")
+_NUMBER = re.compile(r"[\w.\s+*/()<>-]+\Z")
+_CALLS = Query(LANGUAGE, "(call_expression function: [(template_function) (identifier)]) @call")
+_DECLARING = ("declaration", "parameter_declaration", "optional_parameter_declaration")
+_DEPTH = 3
 
 
 def name_expression(document: Document, home: Document, kernel: Kernel, given: frozenset[str]) -> str:
-    """NVRTC's name expression for ``kernel`` (of ``home``), template arguments taken from the first launch that fixes them.
+    """NVRTC's name expression for ``kernel`` (of ``home``), its arguments those of the first launch that fixes them.
 
     ``given`` are the names that the translation unit defines. Raises SliceError where no launch fixes them all.
     """
     if not kernel.template or "<" in kernel.qualified_name:
         return kernel.qualified_name
-    for source in dict.fromkeys((document, home)):
+    for source in (document, home) if home is not document else (document,):
         for site in source.launches:
-            if site.kernel != kernel.name or not site.template_arguments:
-                continue
-            arguments = [_resolved(source, site, argument, given) for argument in site.template_arguments]
-            known = [argument for argument in arguments if argument is not None]
-            if len(known) == len(arguments) and _enough(kernel, len(known)):
-                return f"{kernel.qualified_name}<{', '.join(known)}>"
-    if _enough(kernel, 0):
+            if site.kernel == kernel.name and (arguments := _arguments(source, site, kernel, given)) is not None:
+                return f"{kernel.qualified_name}<{', '.join(arguments)}>"
+    if all(parameter.default is not None for parameter in kernel.template):
         return f"{kernel.qualified_name}<>"
     wanted = ", ".join(parameter.name or parameter.kind for parameter in kernel.template)
     raise SliceError(
@@ -40,38 +47,125 @@ def name_expression(document: Document, home: Document, kernel: Kernel, given: f
     )
 
 
-def _enough(kernel: Kernel, count: int) -> bool:
-    return all(parameter.default is not None for parameter in kernel.template[count:])
-
-
 def _example(kernel: Kernel) -> str:
     return ", ".join("float" if parameter.kind == "type" else "256" for parameter in kernel.template)
 
 
-def _resolved(document: Document, site: LaunchSite, argument: str, given: frozenset[str]) -> str | None:
-    """The argument in names that hold at file level; a local constant is replaced by its value."""
+def _arguments(document: Document, site: LaunchSite, kernel: Kernel, given: frozenset[str]) -> list[str] | None:
+    function = _function(document, site.function_span) if site.function_span else None
+    for environment in _environments(document, function, given, 0) if function is not None else iter([{}]):
+        scope = _Scope(document, function, environment, given)
+        known = _instance(scope, kernel.template, kernel.parameters, site.template_arguments, site.arguments)
+        if known is not None:
+            return known
+    return None
+
+
+@frozen
+class _Scope:
+    """Where an argument stands: its function, and what that function's template parameters are."""
+
+    document: Document
+    function: Node | None
+    environment: Mapping[str, str]
+    given: frozenset[str]
+
+
+def _instance(
+    scope: _Scope,
+    template: Sequence[TemplateParameter],
+    parameters: Sequence[Parameter],
+    written: Sequence[str],
+    arguments: Sequence[str],
+) -> list[str] | None:
+    """The template arguments of a call: those written, then those that follow from the types of what is passed."""
+    known: list[str] = []
+    for place, parameter in enumerate(template):
+        argument: str | None = written[place] if place < len(written) else None
+        if argument is None and parameter.kind == "type":
+            argument = _deduced(scope, parameters, arguments, parameter.name)
+        if argument is None:
+            return known if all(rest.default is not None for rest in template[place:]) else None
+        resolved = _resolved(scope, argument)
+        if resolved is None:
+            return None
+        known.append(resolved)
+    return known
+
+
+def _function(document: Document, span: Span) -> Node | None:
+    node = document.tree.root_node.descendant_for_byte_range(span.start, span.end)
+    return node if node is not None and node.type == "function_definition" else None
+
+
+def _environments(document: Document, function: Node, given: frozenset[str], depth: int) -> Iterator[Mapping[str, str]]:
+    """What the function's own template parameters stand for: one mapping for each call of it that fixes them."""
+    outer = function.parent
+    declarator = function.child_by_field_name("declarator")
+    if outer is None or outer.type != "template_declaration" or declarator is None:
+        yield {}
+        return
+    template = tuple(template_parameters(document.text, outer))
+    parameters = tuple(parameters_of(document.text, declarator, document.blanks))
+    name = function_name(document.text, function)
+    for call in QueryCursor(_CALLS).captures(document.tree.root_node).get("call", []) if depth < _DEPTH else ():
+        called = call.child_by_field_name("function")
+        own = called.child_by_field_name("name") if called and called.type == "template_function" else called
+        caller = enclosing(call, "function_definition")
+        if own is None or node_text(document, own) != name or caller is None or caller.id == function.id:
+            continue
+        written = _listed(document, called.child_by_field_name("arguments") if called else None)
+        arguments = _listed(document, call.child_by_field_name("arguments"))
+        for around in _environments(document, caller, given, depth + 1):
+            known = _instance(_Scope(document, caller, around, given), template, parameters, written, arguments)
+            if known is not None:
+                yield {parameter.name: text for parameter, text in zip(template, known, strict=False)}
+
+
+def _listed(document: Document, node: Node | None) -> list[str]:
+    return [node_text(document, child) for child in node.named_children if child.type != "comment"] if node else []
+
+
+def _resolved(scope: _Scope, argument: str) -> str | None:
+    """The argument in names that hold at file level: template parameters and local constants become their values."""
     for name in names_in(argument.encode()):
         if name in _BUILTIN or _VECTOR.match(name):
             continue
-        local = _local_constant(document, site.function_span, name) if site.function_span else None
-        if local is not None:
-            argument = re.sub(rf"\b{name}\b", local, argument)
-        elif name not in given or _is_parameter(document, site.function_span, name):
+        value = scope.environment.get(name) or _local_constant(scope, name)
+        if value is not None:
+            argument = re.sub(rf"\b{re.escape(name)}\b", value.replace("\\", r"\\"), argument)
+        elif name not in scope.given or _is_parameter(scope, name):
             return None
     return argument
 
 
-def _local_constant(document: Document, function: Span, name: str) -> str | None:
-    written = document.slice_text(function)
-    found = re.search(rf"\bconst(?:expr)?\s+(?:\w+\s+)?\w+\s+{re.escape(name)}\s*=\s*([^;,]+);", written)
+def _local_constant(scope: _Scope, name: str) -> str | None:
+    if scope.function is None:
+        return None
+    written = node_text(scope.document, scope.function)
+    found = re.search(rf"\bconst(?:expr)?\s+(?:\w+\s+){{1,2}}{re.escape(name)}\s*=\s*([^;,]+);", written)
     value = found.group(1).strip() if found else ""
-    return f"({value})" if _LITERAL.match(value) and not re.search(r"[A-Za-z_]{2,}", value) else None
+    return f"({value})" if _NUMBER.match(value) and not names_in(value.encode()) else None
 
 
-def _is_parameter(document: Document, function: Span | None, name: str) -> bool:
-    """True where ``name`` is a template parameter of the function around a launch."""
-    if function is None:
+def _is_parameter(scope: _Scope, name: str) -> bool:
+    outer = scope.function.parent if scope.function else None
+    if outer is None or outer.type != "template_declaration":
         return False
-    before = document.slice_text(Span(max(0, function.start - 300), function.start))
-    header = before.rpartition("template")[2]
-    return bool(re.search(rf"\b{re.escape(name)}\b", header)) and header.rstrip().endswith(">")
+    return any(parameter.name == name for parameter in template_parameters(scope.document.text, outer))
+
+
+def _deduced(scope: _Scope, parameters: Sequence[Parameter], arguments: Sequence[str], name: str) -> str | None:
+    """The type for ``T`` of a parameter ``T *x`` or ``T x``, from the declaration of the variable that is passed."""
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        if parameter.element != name or scope.function is None:
+            continue
+        outermost = enclosing(scope.function, "template_declaration") or scope.function
+        for node in descendants(outermost, *_DECLARING):
+            kind = node.child_by_field_name("type")
+            for declarator in node.children_by_field_name("declarator"):
+                declared = declared_name(declarator)
+                if kind is not None and declared is not None and node_text(scope.document, declared) == argument:
+                    written = node_text(scope.document, kind)
+                    return None if written == "auto" else written
+    return None

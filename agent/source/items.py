@@ -29,8 +29,9 @@ _USING = re.compile(rb"\busing\s+namespace\s+([\w:\s]+?)\s*;")
 class Item:
     """A leaf: one definition, declaration or macro.
 
-    ``gives`` are the names it defines; an ``operator`` has none that a use would spell. ``device`` is False for what only a
-    host can use. ``kind``: ``function``, ``variable``, ``type``, ``macro``, ``using``, ``operator``, ``pragma``, ``other``.
+    ``gives`` are the names it defines; an ``operator`` has none that a use would spell. ``device`` is False for what
+    only a host can use. ``kind``: ``function``, ``variable``, ``type``, ``macro``, ``using``, ``operator``, ``pragma``,
+    ``other``.
     """
 
     document: Document = field(repr=False)

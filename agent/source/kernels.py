@@ -69,8 +69,8 @@ def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
     return Kernel(
         name=text_of(text, bare),
         qualified_name="::".join([*_scopes(text, node), "".join(written.split())]),
-        template=tuple(_template_parameters(text, outer)),
-        parameters=tuple(_parameters(text, declarator, blanks)),
+        template=tuple(template_parameters(text, outer)),
+        parameters=tuple(parameters_of(text, declarator, blanks)),
         span=span,
         signature=signature,
         body=span_of(body),
@@ -116,7 +116,8 @@ def _scopes(text: bytes, node: Node) -> list[str]:
     return scopes[::-1]
 
 
-def _template_parameters(text: bytes, outer: Node) -> Iterator[TemplateParameter]:
+def template_parameters(text: bytes, outer: Node) -> Iterator[TemplateParameter]:
+    """The parameters in the header of a ``template_declaration`` (also one inside ``extern "C"``); none without one."""
     while outer.type == "linkage_specification":
         inner = outer.child_by_field_name("body")
         if inner is None:
@@ -143,7 +144,8 @@ def _template_parameters(text: bytes, outer: Node) -> Iterator[TemplateParameter
         )
 
 
-def _parameters(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Iterator[Parameter]:
+def parameters_of(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Iterator[Parameter]:
+    """The parameters of a ``function_declarator``."""
     parameters = declarator.child_by_field_name("parameters")
     for node in parameters.named_children if parameters else []:
         if node.type not in (
@@ -270,5 +272,5 @@ def _lost(text: bytes, tree: Tree, found: Sequence[Kernel]) -> Iterator[Kernel]:
             line=line,
             launch_bounds=(),
             uses=frozenset(),
-            damage=f"the definition at line {line} could not be parsed (an unknown macro or an #if that cuts it in two)",
+            damage=f"the definition at line {line} could not be parsed (a macro or an #if cuts it in two)",
         )

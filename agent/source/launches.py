@@ -50,7 +50,7 @@ def _launch(text: bytes, node: Node) -> LaunchSite | None:
         shared_span=span_of(shared) if shared else None,
         argument_spans=tuple(span_of(child) for child in given),
         line=line,
-        function=_function_name(text, function) if function else None,
+        function=function_name(text, function) if function else None,
         function_span=span_of(function) if function else None,
         loops=tuple(span_of(loop) for loop in enclosing_loops(node)),
         damage=f"a parse error at line {error.start_point.row + 1}" if error else None,
@@ -93,7 +93,8 @@ def _template_arguments(text: bytes, callee: Node) -> tuple[str, ...]:
     return tuple(text_of(text, child) for child in arguments.named_children if child.type != "comment")
 
 
-def _function_name(text: bytes, function: Node) -> str | None:
+def function_name(text: bytes, function: Node) -> str | None:
+    """The bare name of a function definition (``run`` of ``void Solver::run()``)."""
     declarator = function.child_by_field_name("declarator")
     while declarator is not None and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")

@@ -1,7 +1,7 @@
 """The few lexical facts that blanking and slicing need: what is code, and what is comment, string or directive.
 
-One regular expression finds the parts that are not code. Each of its branches consumes what it looked at, so that time is
-linear in the text whatever the text is.
+One regular expression finds the parts that are not code. Each of its branches consumes what it looked at, so that
+time is linear in the text whatever the text is.
 """
 
 import re
@@ -17,7 +17,7 @@ _DIRECTIVE = (
     rb"(?:[^\n/\\\"]+|\\(?:\r\n|[\s\S])?|/" + _BLOCK_COMMENT + rb"|/" + _LINE_COMMENT + rb'|"' + _STRING + rb"|/)*"
 )
 
-# The first character is tried against one set, which the regular expression engine does fast; the rest looks back at it.
+# The first character is tried against one set, which the regular expression engine does fast; the rest looks back.
 _HIDDEN = re.compile(
     rb"[\n\"'/R](?:"
     rb"(?<=\n)[ \t\f\v]*(?P<directive>#" + _DIRECTIVE + rb")"

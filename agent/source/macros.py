@@ -5,8 +5,27 @@ import re
 from agent.source.lexing import Macro
 
 _SPECIFIERS = frozenset(
-    "__host__ __device__ __global__ __forceinline__ __noinline__ __inline__ __inline __forceinline inline static extern "
-    "constexpr noexcept __restrict__ __restrict restrict __shared__ __constant__ void".split()
+    [
+        "__host__",
+        "__device__",
+        "__global__",
+        "__forceinline__",
+        "__noinline__",
+        "__inline__",
+        "__inline",
+        "__forceinline",
+        "inline",
+        "static",
+        "extern",
+        "constexpr",
+        "noexcept",
+        "__restrict__",
+        "__restrict",
+        "restrict",
+        "__shared__",
+        "__constant__",
+        "void",
+    ]
 )
 _SPECIFIER_TOKEN = re.compile(
     r"(?:__attribute__|__declspec|__launch_bounds__|__align__|alignas|__maxnreg__|__cluster_dims__)\s*"
@@ -15,7 +34,7 @@ _SPECIFIER_TOKEN = re.compile(
 _PRAGMA_BODY = re.compile(r"(?:_Pragma|__pragma|DO_PRAGMA)\s*\(.*\)\Z", re.DOTALL)
 _CONTROL = re.compile(r"\b(?:for|while|if|switch|else|do|case)\b")
 
-# Attribute macros of CUTLASS, CCCL, PyTorch, Eigen, Kokkos, RAJA and the like, and names that are attributes wherever seen.
+# Attribute macros of CUTLASS, CCCL, PyTorch, Eigen, Kokkos, RAJA and others, and names that are attributes anywhere.
 KNOWN_SPECIFIER = (
     rb"(?:C(?:UTLASS|UTE|10|CCL|UB|UDA)_|_CCCL_|_LIBCUDACXX_|_CUDAX_|THRUST_|EIGEN_|KOKKOS_|RAJA_|FLASHINFER_|RAFT_|AT_|"
     rb"GPU_|FORCE_?|ALWAYS_|HOST_?|DEVICE_)"
@@ -51,7 +70,7 @@ def _expand(body: str, known: dict[str, str]) -> str | None:
 
 
 def _is_specifier(word: str, known: dict[str, str]) -> bool:
-    return word in _SPECIFIERS or word in known or not word.isalnum() and word[-1] in ')]"'
+    return word in _SPECIFIERS or word in known or (not word.isalnum() and word[-1] in ')]"')
 
 
 def _usable(body: str) -> bool:

@@ -25,10 +25,10 @@ _DEPTH = 32
 class Slice:
     """``text`` compiles alone. ``names`` are NVRTC's name expressions for the kernels asked for, in that order.
 
-    ``headers`` are (name, text) pairs that ``text`` includes and no folder holds. ``symbols`` are the ``__constant__``,
-    ``__device__`` and ``__managed__`` variables in it, qualified. ``dropped`` says which local headers could not be
-    read and why. ``relaxed`` names ``constexpr`` functions that got a ``__device__``: nvcc evaluates these at compile time
-    only, NVRTC does not take them at all.
+    ``headers`` are (name, text) pairs that ``text`` includes and no folder holds. ``symbols`` are the
+    ``__constant__``, ``__device__`` and ``__managed__`` variables in it, qualified. ``dropped`` says which local
+    headers could not be read and why. ``relaxed`` names ``constexpr`` functions that got a ``__device__``: nvcc
+    evaluates these at compile time only, NVRTC does not take them at all.
     """
 
     text: str

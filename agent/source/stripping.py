@@ -29,7 +29,7 @@ def device_text(item: Item) -> tuple[bytes, list[str]]:
             at = whole.start + constexpr.start()
             changes.append((Span(at, at), b"__device__ "))
             relaxed.append(_name(text, function))
-        elif whole.start > item.span.start and not _VIRTUAL.search(text, whole.start, whole.end):
+        elif whole.start > item.span.start and not _VIRTUAL.search(head):
             changes.append((whole, spaces(text[whole.start : whole.end])))
     return _apply(text, item.span, changes), relaxed
 
@@ -97,7 +97,8 @@ def _name(text: bytes, function: Node) -> str:
 
 
 def _apply(text: bytes, span: Span, changes: list[tuple[Span, bytes]]) -> bytes:
-    pieces, at = [], span.start
+    pieces: list[bytes] = []
+    at = span.start
     for place, new in sorted(changes):
         if place.start >= at:
             pieces += (text[at : place.start], new)

@@ -1,7 +1,7 @@
 """Names of the C and C++ headers that nvcc gives device code and NVRTC does not, defined only where used.
 
-Values are those of the C standard's headers on the platforms CUDA runs on (IEEE 754, 32-bit int, 64-bit long long); ``long``
-follows the compiler.
+Values are those of the C standard's headers on the platforms CUDA runs on (IEEE 754, 32-bit int, 64-bit long long);
+``long`` follows the compiler.
 """
 
 _LONG = "(sizeof(long) == 8 ? 0x7fffffffffffffffLL : 0x7fffffffLL)"
@@ -26,6 +26,14 @@ TYPES = {
     "uint": "unsigned int",
     "ushort": "unsigned short",
     "ulong": "unsigned long",
+    # of cuda.h and cufft.h, which NVRTC cannot read
+    "CUtexObject": "unsigned long long",
+    "CUsurfObject": "unsigned long long",
+    "CUdeviceptr": "unsigned long long",
+    "cufftReal": "float",
+    "cufftDoubleReal": "double",
+    "cufftComplex": "float2",
+    "cufftDoubleComplex": "double2",
 }
 
 MACROS = {
@@ -100,17 +108,101 @@ FLOAT_MACROS = {
 
 # nvcc's own headers overload these for device code in namespace std
 _STD_FUNCTIONS = frozenset(
-    "abs fabs sqrt cbrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh "
-    "atanh floor ceil round trunc rint nearbyint lround llround lrint llrint fmod remainder fma fmax fmin fdim hypot copysign "
-    "erf erfc tgamma lgamma isnan isinf isfinite signbit frexp ldexp modf scalbn ilogb logb nextafter".split()
+    [
+        "abs",
+        "fabs",
+        "sqrt",
+        "cbrt",
+        "pow",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "rint",
+        "nearbyint",
+        "lround",
+        "llround",
+        "lrint",
+        "llrint",
+        "fmod",
+        "remainder",
+        "fma",
+        "fmax",
+        "fmin",
+        "fdim",
+        "hypot",
+        "copysign",
+        "erf",
+        "erfc",
+        "tgamma",
+        "lgamma",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "signbit",
+        "frexp",
+        "ldexp",
+        "modf",
+        "scalbn",
+        "ilogb",
+        "logb",
+        "nextafter",
+    ]
 )
-_STD_TYPES = frozenset(["size_t", "ptrdiff_t", *TYPES]) - {"uint", "ushort", "ulong", "ssize_t"}
+_STD_TYPES = frozenset(name for name in ("size_t", "ptrdiff_t", *TYPES) if name.endswith("_t")) - {"ssize_t"}
 
 # the headers that many files include and that do not bring <float.h>
 _WITHOUT_FLOAT = frozenset(
-    "stdio.h cstdio iostream stdlib.h cstdlib math.h cmath string.h cstring string vector cuda.h cuda_runtime.h "
-    "cuda_runtime_api.h device_launch_parameters.h cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h assert.h cassert stdint.h "
-    "cstdint limits.h climits time.h chrono sys/time.h".split()
+    [
+        "stdio.h",
+        "cstdio",
+        "iostream",
+        "stdlib.h",
+        "cstdlib",
+        "math.h",
+        "cmath",
+        "string.h",
+        "cstring",
+        "string",
+        "vector",
+        "cuda.h",
+        "cuda_runtime.h",
+        "cuda_runtime_api.h",
+        "device_launch_parameters.h",
+        "cuda_fp16.h",
+        "cuda_bf16.h",
+        "mma.h",
+        "cooperative_groups.h",
+        "assert.h",
+        "cassert",
+        "stdint.h",
+        "cstdint",
+        "limits.h",
+        "climits",
+        "time.h",
+        "chrono",
+        "sys/time.h",
+    ]
 )
 
 

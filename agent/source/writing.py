@@ -5,7 +5,7 @@ from agent.source.span import Span
 
 
 class Writer:
-    """Puts pieces one after another, each beginning a line, with ``#line`` where the next line would be numbered wrongly."""
+    """Puts pieces one after another, each beginning a line, with ``#line`` where its number would be wrong."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
