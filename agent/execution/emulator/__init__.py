@@ -1,1 +1,5 @@
-"""Executes PTX on the CPU and sees what a GPU hides: faults with line and thread, counted traffic."""
+"""Runs PTX on the CPU, exactly and under watch: NumPy back end over whole batches of blocks."""
+
+from agent.execution.emulator.engine import Emulator
+
+__all__ = ["Emulator"]

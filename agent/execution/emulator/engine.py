@@ -1,0 +1,195 @@
+"""The emulator as a device: requests in, answers out."""
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import define, evolve, field
+
+from agent.execution.compiler.result import Build
+from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, Request, Where
+from agent.execution.emulator.addresses import FIRST_BUFFER
+from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimit
+from agent.execution.emulator.buffers import Buffer, fill_from, new_buffer
+from agent.execution.emulator.faults import FaultLog, TooManyFaults
+from agent.execution.emulator.flow import Refused
+from agent.execution.emulator.kernel import Block
+from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
+from agent.execution.emulator.memory import Memory
+from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.program import Loaded, load
+from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch
+
+
+@define(eq=False)
+class Run:
+    """One request under way."""
+
+    request: Request
+    loaded: Loaded
+    buffers: dict[str, Buffer]
+    memory: Memory
+    faults: FaultLog
+    meter: Meter
+    counters: list[LaunchCounters] = field(factory=list)
+    complete: bool = True
+
+
+class Emulator:
+    """Runs device code on the CPU, one instruction at a time for all lanes of many blocks.
+
+    Answers are the same on every machine. Of a buffer too large to be made whole (16 MiB and more), pages that the
+    program never touched come back as zeros; ``written`` is all False there.
+    """
+
+    name = "emulated"
+    emulated = True
+
+    def run(self, request: Request) -> Answer:
+        """Run the steps of ``request`` in order. Never raises for what the program does or the request says."""
+        started = time.monotonic()
+        meter = Meter(request.step_cap, started + request.seconds, request.cancelled)
+        run: Run | None = None
+        status, message = "ok", ""
+        try:
+            run = _begin(request, meter)
+            with np.errstate(all="ignore"):
+                for step in request.steps:
+                    _step(run, step)
+        except Refused as refused:
+            status, message = "refused", str(refused)
+        except TooManyFaults:
+            message = "ended early: too many faults"
+        except StepLimit as limit:
+            message = f"more than {request.step_cap} thread-instructions"
+            if run is not None:
+                _report_limit(run, limit.args[0], message)
+        except TimeLimit:
+            status, message = "timeout", f"more than {request.seconds:g} seconds"
+        except Cancelled:
+            status, message = "cancelled", "cancelled"
+        except MemoryError:
+            status, message = "refused", "there is not enough memory to emulate this"
+        return _answer(request, run, status, message, time.monotonic() - started, meter.steps)
+
+
+def _begin(request: Request, meter: Meter) -> Run:
+    loaded = load(request.build)
+    variables = loaded.variables()
+    buffers: dict[str, Buffer] = {}
+    memory = Memory(check_initialised="initialised" in request.checks)
+    tag = FIRST_BUFFER + len(variables)
+    for buffer in variables.values():
+        memory.buffers[buffer.tag] = buffer
+    for image in request.images:
+        if image.alias is not None:
+            continue
+        if image.symbol:
+            buffer = variables[_symbol(request.build, image.name, variables)]
+        else:
+            buffer = new_buffer(image.name, tag, image.nbytes, image.offset)
+            memory.buffers[tag] = buffer
+            tag += 1
+        fill_from(buffer, image)
+        buffers[image.name] = buffer
+    for image in request.images:
+        if image.alias is not None:
+            buffers[image.name] = _aliased(request.images, buffers, image)
+    for name in request.outputs:
+        if name not in buffers:
+            raise Refused(f"the output '{name}' is no buffer of the request")
+        buffers[name].watch()
+    if memory.check_initialised:
+        for buffer in buffers.values():
+            if buffer.poisoned:
+                buffer.watch()
+    return Run(request, loaded, buffers, memory, FaultLog(), meter)
+
+
+def _aliased(images: tuple[Image, ...], buffers: Mapping[str, Buffer], image: Image) -> Buffer:
+    name, seen = image.alias, {image.name}
+    by_name = {one.name: one for one in images}
+    while name is not None and name not in buffers:
+        if name in seen or name not in by_name:
+            raise Refused(f"the buffer '{image.name}' is an alias of '{image.alias}', which does not exist")
+        seen.add(name)
+        name = by_name[name].alias
+    assert name is not None
+    return buffers[name]
+
+
+def _symbol(build: Build, name: str, variables: Mapping[str, Buffer]) -> str:
+    mangled = build.symbols.get(name, name)
+    if mangled not in variables:
+        raise Refused(f"the compiled program has no variable '{name}'")
+    return mangled
+
+
+def _step(run: Run, step: BoundLaunch | BoundFill | BoundCopy) -> None:
+    if isinstance(step, BoundLaunch):
+        _launch(run, step)
+        return
+    target = _buffer(run, step.buffer if isinstance(step, BoundFill) else step.target)
+    if isinstance(step, BoundFill):
+        data: Bytes | int = step.byte & 0xFF
+    else:
+        source = _buffer(run, step.source)
+        if source.nbytes != target.nbytes:
+            raise Refused(f"a copy from '{source.name}' to '{target.name}', which differ in size")
+        source.ensure_all()
+        data = source.contents()
+    target.present = None
+    target.data[target.start : target.stop] = data
+    if target.written is not None:
+        target.written[target.start : target.stop] = 1
+
+
+def _buffer(run: Run, name: str) -> Buffer:
+    if name not in run.buffers:
+        raise Refused(f"the buffer '{name}' has no contents")
+    return run.buffers[name]
+
+
+def _launch(run: Run, launch: BoundLaunch) -> None:
+    request = run.request
+    kernel = run.loaded.kernel(request.build.entries.get(launch.kernel, launch.kernel))
+    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
+    numbers = np.arange(total)
+    if request.blocks is not None:
+        chosen = sorted({number for number in request.blocks(total) if 0 <= number < total})
+        numbers = np.array(chosen, np.int64)
+        run.complete = run.complete and len(numbers) == total
+    parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers))
+    setting = Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters)
+    run_launch(setting, numbers)
+
+
+def _report_limit(run: Run, block: Block, message: str) -> None:
+    site = block.sites[-1]
+    where = Where(site.file, site.line, (0, 0, 0), (0, 0, 0))
+    try:
+        run.faults.record("step limit", site.kernel, lambda: where, lambda: message, 1, (site.file, site.line))
+    except TooManyFaults:
+        return
+
+
+def _answer(request: Request, run: Run | None, status: str, message: str, seconds: float, steps: int) -> Answer:
+    if run is None:
+        return Answer(status, {}, None, (), (), message, seconds, steps, False)
+    faults: tuple[Fault, ...] = tuple(_named(run, fault) for fault in run.faults.faults())
+    if status == "ok" and any(not fault.benign for fault in faults):
+        status = "fault"
+    outputs, written = {}, {}
+    for name in request.outputs:
+        buffer = run.buffers[name]
+        outputs[name] = buffer.contents().copy() if buffer.present is None else buffer.contents()
+        assert buffer.written is not None
+        written[name] = buffer.written[buffer.start : buffer.stop].view(bool)
+    complete = run.complete and not message
+    return Answer(status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete)
+
+
+def _named(run: Run, fault: Fault) -> Fault:
+    """The fault with the kernel's name as the user wrote it."""
+    names = {mangled: name for name, mangled in run.request.build.entries.items()}
+    return evolve(fault, kernel=names.get(fault.kernel, fault.kernel))

@@ -1,0 +1,257 @@
+"""From a decoded kernel to one straight list of items: calls laid inline, guards turned into branches.
+
+Laying calls inline keeps the order of program counters that reconvergence needs (lowest first) and makes frames
+unnecessary; recursion would never end and is refused, as is a program that grows beyond reason.
+"""
+
+from collections.abc import Mapping
+
+from attrs import define, evolve, field
+
+from agent.execution.emulator.instruction import (
+    Function,
+    Guard,
+    Immediate,
+    Instruction,
+    Label,
+    Module,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+MOST_ITEMS = 400_000
+MOST_DEPTH = 40
+_ENDS = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")
+_PURE_GUARD = frozenset(
+    """add sub mul mad fma div rem neg abs min max and or xor not shl shr mov cvt setp set selp slct cvta cnot lop3 prmt
+    bfe bfi shf popc clz brev rcp sqrt rsqrt ex2 lg2 sin cos tanh mul24 mad24 sad copysign testp""".split()
+)
+
+
+class Refused(Exception):
+    """This emulator cannot run that: the message names the instruction and its line."""
+
+
+@define(eq=False)
+class Frame:
+    """One activation of a function. ``symbols`` places its variables and parameters: (space, address)."""
+
+    number: int
+    function: Function
+    symbols: dict[str, tuple[str, int]]
+    starts: list[int] = field(factory=list)
+    end: int = -1
+
+
+@define(eq=False)
+class Item:
+    """``kind``: ``step``, ``branch`` (``guard`` and one target), ``jump``, ``table``, ``exit``, ``trap``, ``barrier``.
+
+    ``targets`` are item numbers. ``guard`` of a step means that its result is kept only where it holds. ``added`` marks
+    items that stand for no instruction of their own (the branch around a guarded one).
+    """
+
+    kind: str
+    instruction: Instruction
+    frame: Frame
+    targets: tuple[int, ...] = ()
+    guard: Guard | None = None
+    added: bool = False
+
+
+@define(eq=False)
+class Code:
+    """A kernel laid out. Sizes in bytes; dynamic shared memory begins at ``dynamic`` (rounded to its alignment)."""
+
+    items: list[Item] = field(factory=list)
+    frames: int = 0
+    local_bytes: int = 0
+    shared: dict[str, tuple[int, int]] = field(factory=dict)
+    shared_end: int = 0
+    dynamic_names: list[str] = field(factory=list)
+    dynamic_alignment: int = 16
+
+
+def lay_out(module: Module, kernel: Function, addresses: Mapping[str, tuple[str, int]]) -> Code:
+    """Items of ``kernel`` with all it calls. ``addresses`` places module variables. Raises Refused."""
+    code = Code()
+    used = _used_symbols(module, kernel)
+    statics = [v for v in module.variables.values() if v.space == "shared" and not v.external and v.name in used]
+    for variable in statics:
+        _place_shared(code, variable, variable.name)
+    symbols = dict(addresses)
+    offset = 0
+    for parameter in kernel.parameters:
+        offset = _up(offset, parameter.alignment)
+        symbols[parameter.name] = ("param", offset)
+        offset += parameter.nbytes
+    for variable in module.variables.values():
+        if variable.space == "shared" and variable.external and variable.name in used:
+            code.dynamic_names.append(variable.name)
+            code.dynamic_alignment = max(code.dynamic_alignment, variable.alignment)
+    _reserve_function_shared(module, kernel, code, used)
+    _emit(module, kernel, code, symbols, ())
+    return code
+
+
+def dynamic_start(code: Code) -> int:
+    return _up(code.shared_end, max(code.dynamic_alignment, 128))
+
+
+def _used_symbols(module: Module, kernel: Function) -> set[str]:
+    """Every name that the kernel or a function it calls mentions."""
+    seen: set[str] = set()
+    todo = [kernel]
+    while todo:
+        for instruction in todo.pop().instructions:
+            for name in _names(instruction):
+                if name not in seen:
+                    seen.add(name)
+                    if name in module.functions:
+                        todo.append(module.functions[name])
+    return seen
+
+
+def _names(instruction: Instruction) -> list[str]:
+    names: list[str] = []
+    stack: list[object] = [*instruction.destinations, *instruction.sources]
+    while stack:
+        operand = stack.pop()
+        if isinstance(operand, Symbol):
+            names.append(operand.name)
+        elif isinstance(operand, Vector):
+            stack.extend(operand.elements)
+        elif (base := getattr(operand, "base", None)) is not None:
+            stack.append(base)
+    return names
+
+
+def _reserve_function_shared(module: Module, kernel: Function, code: Code, used: set[str]) -> None:
+    for function in (kernel, *(module.functions[name] for name in sorted(used) if name in module.functions)):
+        for variable in function.variables:
+            if variable.space == "shared":
+                if variable.external:
+                    code.dynamic_names.append(variable.name)
+                    code.dynamic_alignment = max(code.dynamic_alignment, variable.alignment)
+                else:
+                    _place_shared(code, variable, f"{function.name}:{variable.name}")
+
+
+def _place_shared(code: Code, variable: Variable, key: str) -> None:
+    if key in code.shared:
+        return
+    # a gap of whole bank rows: an index past the end is seen, and no bank changes
+    start = _up(code.shared_end, variable.alignment) + (256 if code.shared else 0)
+    code.shared[key] = (start, variable.nbytes)
+    code.shared_end = start + variable.nbytes
+
+
+def _emit(
+    module: Module, function: Function, code: Code, symbols: dict[str, tuple[str, int]], calls: tuple[str, ...]
+) -> Frame:
+    frame = Frame(code.frames, function, symbols)
+    code.frames += 1
+    for variable in function.variables:
+        if variable.space in ("local", "param"):
+            start = _up(code.local_bytes, max(variable.alignment, 1))
+            code.local_bytes = start + variable.nbytes
+            symbols[variable.name] = ("local", start)
+        elif variable.space == "shared" and not variable.external:
+            symbols[variable.name] = ("shared", code.shared[f"{function.name}:{variable.name}"][0])
+        elif variable.space != "shared":
+            raise Refused(f"a {variable.space} variable inside function {function.name}")
+    for name in code.dynamic_names:
+        symbols[name] = ("shared", dynamic_start(code))
+    first = len(code.items)
+    for instruction in function.instructions:
+        frame.starts.append(len(code.items))
+        _emit_one(module, code, frame, instruction, calls)
+    frame.starts.append(len(code.items))
+    if not calls:
+        end = _instruction("exit", function)
+        code.items.append(Item("exit", end, frame, added=True))
+    frame.end = len(code.items)
+    for item in code.items[first:]:
+        if item.frame is frame and item.targets and item.targets[0] < 0:
+            item.targets = tuple(frame.starts[-1 - target] for target in item.targets)
+    return frame
+
+
+def _instruction(base: str, function: Function) -> Instruction:
+    last = function.instructions[-1] if function.instructions else None
+    return Instruction(base, (), (), (), (), None, last.file if last else 0, last.line if last else 0, base)
+
+
+def _emit_one(module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]) -> None:
+    if len(code.items) > MOST_ITEMS:
+        raise Refused(f"{frame.function.name}: more than {MOST_ITEMS} instructions with all calls laid inline")
+    items, base, guard = code.items, instruction.base, instruction.guard
+    if base == "bra":
+        (label,) = instruction.sources
+        assert isinstance(label, Label)
+        items.append(Item("branch" if guard else "jump", instruction, frame, (-1 - label.target,), guard))
+        return
+    if guard is not None and base in _PURE_GUARD:
+        items.append(Item("step", instruction, frame, guard=guard))
+        return
+    skip = None
+    if guard is not None:
+        skip = Item("branch", instruction, frame, (), evolve(guard, negated=not guard.negated), True)
+        items.append(skip)
+    if base == "brx":
+        table = instruction.sources[1]
+        assert isinstance(table, Vector)
+        targets = tuple(-1 - label.target for label in table.elements if isinstance(label, Label))
+        items.append(Item("table", instruction, frame, targets))
+    elif base == "ret" and calls:
+        items.append(Item("jump", instruction, frame, (-1 - len(frame.function.instructions),)))
+    elif base in ("ret", "exit"):
+        items.append(Item("exit", instruction, frame))
+    elif base == "trap":
+        items.append(Item("trap", instruction, frame))
+    elif base in ("bar", "barrier") and "warp" not in instruction.modifiers:
+        items.append(Item("barrier", instruction, frame))
+    elif base == "call":
+        _emit_call(module, code, frame, instruction, calls)
+    else:
+        items.append(Item("step", instruction, frame))
+    if skip is not None:
+        skip.targets = (len(items),)
+
+
+def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]) -> None:
+    target, arguments = instruction.sources[0], instruction.sources[1]
+    assert isinstance(arguments, Vector)
+    if not isinstance(target, Symbol):
+        raise Refused(f"a call through a pointer at line {instruction.line}: '{instruction.text}'")
+    callee = module.functions.get(target.name)
+    if callee is None:
+        kind = "trap" if target.name == "__assertfail" else "step"
+        code.items.append(Item(kind, instruction, frame))
+        return
+    if len(calls) >= MOST_DEPTH or callee.name in calls:
+        raise Refused(f"the recursive call of {callee.name} at line {instruction.line}")
+    symbols = {name: place for name, place in frame.symbols.items() if name not in _own(frame.function)}
+    for formal, actual in zip(callee.parameters, arguments.elements, strict=True):
+        symbols[formal.name] = _argument(code, frame, formal, actual, instruction)
+    for formal, result in zip(callee.returns, instruction.destinations, strict=True):
+        symbols[formal.name] = _argument(code, frame, formal, result, instruction)
+    _emit(module, callee, code, symbols, (*calls, callee.name))
+
+
+def _own(function: Function) -> set[str]:
+    return {variable.name for variable in (*function.variables, *function.parameters, *function.returns)}
+
+
+def _argument(code: Code, frame: Frame, formal: Variable, actual: object, instruction: Instruction) -> tuple[str, int]:
+    if isinstance(actual, Symbol) and frame.symbols.get(actual.name, ("", 0))[0] == "local":
+        return "local", frame.symbols[actual.name][1] + actual.offset
+    if isinstance(actual, Register | Immediate):
+        raise Refused(f"a call that passes registers at line {instruction.line}: '{instruction.text}'")
+    raise Refused(f"the argument {actual} for {formal.name} at line {instruction.line}")
+
+
+def _up(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment

@@ -1,0 +1,273 @@
+"""A kernel ready to run: basic blocks of steps, what each reads and writes, and which entries live on where."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import define, field, frozen
+
+from agent.execution.emulator import steps_atomic, steps_memory, steps_move, steps_warp
+from agent.execution.emulator.flow import Code, Item, Refused, lay_out
+from agent.execution.emulator.instruction import Function, Immediate, Module
+from agent.execution.emulator.sites import Site
+from agent.execution.emulator.steps_pure import pure
+from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
+
+# imported for what they register
+_FAMILIES = (steps_atomic, steps_memory, steps_move, steps_warp)
+
+_STRONG = frozenset(("atom", "nanosleep"))
+_STRONG_WORDS = frozenset("volatile relaxed acquire mmio".split())
+# how tiring one turn of a loop is that polls with atomics or volatile loads, that loads, that does neither; a group that
+# has used up PATIENCE lets others go first
+STRONG, WEAK, SILENT = 625, 1, 0
+PATIENCE = 20_000
+
+
+@frozen
+class End:
+    """How a block ends. ``kind``: ``next``, ``branch``, ``jump``, ``table``, ``exit``, ``trap``, ``barrier``.
+
+    ``targets`` are block numbers; for a branch the taken one, then the one fallen through to. ``entries`` are what the
+    end reads: predicate, index, or the barrier's number, count and predicate.
+    """
+
+    kind: str
+    targets: tuple[int, ...] = ()
+    entries: tuple[int, ...] = ()
+    negated: bool = False
+    output: int | None = None
+    reduction: str = ""
+    counted: bool = False
+    aligned: bool = True
+    arrives: bool = False
+
+
+@define(eq=False)
+class Block:
+    """``reads`` are entries read before any write here, ``live`` those that matter on entry. ``mask`` is the entry of the
+    member mask where the block begins with an instruction for which lanes of a warp come together. ``tiring`` says how
+    likely it is that a block whose end goes backwards closes a loop that waits for others: SILENT, WEAK or STRONG."""
+
+    number: int
+    sites: tuple[Site, ...]
+    runs: tuple[Run, ...]
+    end: End
+    reads: frozenset[int]
+    writes: frozenset[int]
+    live: frozenset[int] = frozenset()
+    mask: int | None = None
+    tiring: int = SILENT
+    first: int = 0
+    weight: int = 0
+
+
+@frozen
+class Kernel:
+    """``code`` keeps the layout of memory; ``entries`` how each entry starts."""
+
+    name: str
+    function: Function
+    code: Code = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    entries: tuple[Initial, ...] = field(repr=False)
+    sites: tuple[Site, ...] = field(repr=False)
+
+
+def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[str, int]]) -> Kernel:
+    """Lower ``function``. Raises Refused, naming what this emulator does not know."""
+    code = lay_out(module, function, addresses)
+    entries = Entries()
+    sites = tuple(
+        Site(index, item.instruction, function.name, module.files.get(item.instruction.file, ""), item.instruction.line)
+        for index, item in enumerate(code.items)
+    )
+    leaders = _leaders(code.items)
+    number_of = {start: number for number, start in enumerate(leaders)}
+    blocks = []
+    for number, start in enumerate(leaders):
+        stop = leaders[number + 1] if number + 1 < len(leaders) else len(code.items)
+        blocks.append(_block(number, start, code.items[start:stop], sites[start:stop], entries, number_of))
+    _live(blocks)
+    _mark_loops(blocks)
+    return Kernel(function.name, function, code, tuple(blocks), tuple(entries.initial), sites)
+
+
+def _leaders(items: list[Item]) -> list[int]:
+    leaders = {0}
+    for index, item in enumerate(items):
+        leaders.update(item.targets)
+        if item.kind != "step" and index + 1 < len(items):
+            leaders.add(index + 1)
+        if item.kind == "step" and _gathers(item):
+            leaders.add(index)
+    return sorted(leader for leader in leaders if leader < len(items))
+
+
+def _gathers(item: Item) -> bool:
+    instruction = item.instruction
+    if instruction.base in ("bar", "barrier"):
+        return "warp" in instruction.modifiers
+    return instruction.base in ("shfl", "vote", "match", "redux", "elect")
+
+
+def _block(
+    number: int, first: int, items: list[Item], sites: tuple[Site, ...], entries: Entries, number_of: dict[int, int]
+) -> Block:
+    steps: list[Step] = []
+    mask = None
+    end = End("next", (number + 1,))
+    for item, site in zip(items, sites, strict=True):
+        lowering = Lowering(entries, site, item)
+        if item.kind == "step":
+            if not steps and _gathers(item) and (operand := steps_warp.mask_operand(lowering)) is not None:
+                mask = lowering.source(operand, "b32")
+            steps.append(_lower(lowering))
+        else:
+            end = _end(lowering, number, number_of)
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for step in steps:
+        reads |= set(step.reads) - writes
+        writes |= set(step.writes)
+    reads |= set(end.entries) - writes
+    if mask is not None:
+        reads.add(mask)
+    return Block(
+        number,
+        sites,
+        tuple(step.run for step in steps),
+        end,
+        frozenset(reads),
+        frozenset(writes),
+        mask=mask,
+        first=first,
+        weight=sum(not item.added for item in items),
+    )
+
+
+def _lower(lowering: Lowering) -> Step:
+    base = lowering.instruction.base
+    if base == "call":
+        return _external_call(lowering)
+    lowerer = LOWERERS.get(base)
+    if lowerer is None:
+        return pure(lowering)
+    if lowering.item.guard is not None:
+        step = lowerer(lowering)
+        return _select(lowering, step)
+    return lowerer(lowering)
+
+
+def _select(lowering: Lowering, step: Step) -> Step:
+    """A guarded step without side effects: keep the old value where the guard does not hold."""
+    assert lowering.item.guard is not None
+    guard = lowering.entries.register(lowering.frame, lowering.item.guard.register)
+    negated = lowering.item.guard.negated
+
+    def run(values: list["np.ndarray"], batch: "object") -> None:
+        old = [values[out] for out in step.writes]
+        step.run(values, batch)  # type: ignore[arg-type]
+        holds = ~values[guard] if negated else values[guard]
+        for out, before in zip(step.writes, old, strict=True):
+            values[out] = np.where(holds, values[out], before)
+
+    return Step(run, (*step.reads, guard, *step.writes), step.writes)
+
+
+def _external_call(lowering: Lowering) -> Step:
+    """``vprintf`` prints nowhere and returns 0; any other function without a body is refused."""
+    name = getattr(lowering.instruction.sources[0], "name", "")
+    if name != "vprintf":
+        raise lowering.refuse(f"the function {name} has no body here")
+    return Step(lambda values, batch: None, (), ())
+
+
+def _end(lowering: Lowering, number: int, number_of: dict[int, int]) -> End:
+    item = lowering.item
+    targets = tuple(number_of[target] for target in item.targets)
+    if item.kind == "branch":
+        assert item.guard is not None
+        predicate = lowering.entries.register(lowering.frame, item.guard.register)
+        return End("branch", (*targets, number + 1), (predicate,), item.guard.negated)
+    if item.kind == "table":
+        return End("table", targets, (lowering.source(item.instruction.sources[0], "b32"),))
+    if item.kind == "barrier":
+        return _barrier(lowering, number)
+    return End(item.kind, targets)
+
+
+def _barrier(lowering: Lowering, number: int) -> End:
+    instruction = lowering.instruction
+    words = [word for word in instruction.modifiers if word not in ("cta", "aligned")]
+    kind = words[0] if words else "sync"
+    reduction = words[1] if kind == "red" and len(words) > 1 else ""
+    if kind not in ("sync", "arrive", "red") or len(words) > (2 if kind == "red" else 1):
+        raise lowering.refuse()
+    sources = list(instruction.sources)
+    predicate = sources.pop() if kind == "red" else None
+    reads = [lowering.source(source, "b32") for source in sources]
+    counted = len(sources) > 1
+    if predicate is not None:
+        reads.append(lowering.source(predicate, "pred"))
+    output = lowering.destination(instruction.destinations[0]) if kind == "red" else None
+    if kind == "arrive" and not counted:
+        raise lowering.refuse("no thread count")
+    return End(
+        "barrier",
+        (number + 1,),
+        tuple(reads),
+        bool(instruction.negated),
+        output,
+        reduction,
+        counted,
+        aligned=instruction.base == "bar" or "aligned" in instruction.modifiers,
+        arrives=kind == "arrive",
+    )
+
+
+def _live(blocks: list[Block]) -> None:
+    """Entries that matter on entry to each block, by the usual backward iteration."""
+    live = [block.reads for block in blocks]
+    after = [_successors(block, len(blocks)) for block in blocks]
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            out: set[int] = set()
+            for target in after[block.number]:
+                out |= live[target]
+            if block.end.output is not None:
+                out.discard(block.end.output)
+            now = block.reads | (out - block.writes)
+            if now != live[block.number]:
+                live[block.number] = frozenset(now)
+                changed = True
+    for block in blocks:
+        block.live = live[block.number]
+
+
+def _successors(block: Block, count: int) -> tuple[int, ...]:
+    if block.end.kind in ("exit", "trap"):
+        return ()
+    return tuple(target for target in block.end.targets if target < count)
+
+
+def _mark_loops(blocks: list[Block]) -> None:
+    """What lies between a backward branch and its target, in layout order, stands for the loop."""
+    strength = [max((_strength(site) for site in block.sites), default=SILENT) for block in blocks]
+    for block in blocks:
+        heads = [target for target in _successors(block, len(blocks)) if target <= block.number]
+        if heads:
+            block.tiring = max(strength[min(heads) : block.number + 1])
+
+
+def _strength(site: Site) -> int:
+    instruction = site.instruction
+    if instruction.base in _STRONG or (instruction.base == "ld" and _STRONG_WORDS & set(instruction.modifiers)):
+        return STRONG
+    if instruction.base == "ld" and not {"param", "const", "nc", "local"} & set(instruction.modifiers):
+        return WEAK
+    return SILENT
+
+
+__all__ = ["Block", "End", "Immediate", "Kernel", "Refused", "prepare"]

@@ -1,0 +1,229 @@
+"""One launch: parameters, the blocks cut into batches, and the batches' turns."""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from agent.execution.device import Bytes
+from agent.execution.emulator.addresses import Array
+from agent.execution.emulator.batch import Batch, Meter
+from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.faults import FaultLog
+from agent.execution.emulator.flow import Code, Refused, dynamic_start
+from agent.execution.emulator.instruction import Variable
+from agent.execution.emulator.kernel import Kernel
+from agent.execution.emulator.lanes import WARP
+from agent.execution.emulator.local import Local
+from agent.execution.emulator.memory import Memory
+from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.shared import Region, Shared
+from agent.execution.emulator.values import Initial, Values
+from agent.workload.binding import Argument, BoundLaunch, PointerArgument
+
+LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of a Python call is spread thin
+MOST_BYTES = 1 << 30  # shared, local and register memory of all batches that are under way
+MOST_THREADS = 1024
+MOST_SHARED = 1 << 20
+
+_FORMATS = {
+    "bool": "<?", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q",
+    "f16": "<e", "f32": "<f", "f64": "<d",
+}  # fmt: skip
+
+
+@frozen
+class Setting:
+    """What all batches of a launch share."""
+
+    kernel: Kernel
+    launch: BoundLaunch
+    memory: Memory
+    faults: FaultLog
+    meter: Meter
+    checks: frozenset[str]
+    parameters: Parameters
+    counting: bool = False
+
+
+def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
+    """The arguments as the kernel's parameter space holds them. Raises Refused where they do not fit."""
+    formal = kernel.function.parameters
+    if len(formal) != len(arguments):
+        raise Refused(f"{kernel.name} takes {len(formal)} arguments, the launch passes {len(arguments)}")
+    data, offset = bytearray(), 0
+    for parameter, argument in zip(formal, arguments, strict=True):
+        offset = -(-offset // parameter.alignment) * parameter.alignment
+        data += bytes(offset - len(data)) + _packed(kernel, parameter, argument, buffers)
+        offset = len(data)
+    return np.frombuffer(bytes(data), np.uint8)
+
+
+def _packed(kernel: Kernel, parameter: Variable, argument: Argument, buffers: Mapping[str, Buffer]) -> bytes:
+    if isinstance(argument, PointerArgument):
+        if argument.buffer not in buffers:
+            raise Refused(f"the launch of {kernel.name} passes the buffer '{argument.buffer}', which has no contents")
+        value = buffers[argument.buffer].address + argument.offset
+        packed = (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
+    else:
+        packed = scalar_bytes(argument.dtype, argument.value)
+    if len(packed) != parameter.nbytes:
+        raise Refused(
+            f"parameter {parameter.name} of {kernel.name} has {parameter.nbytes} bytes, the argument {len(packed)}"
+        )
+    return packed
+
+
+def scalar_bytes(dtype: str, value: int | float) -> bytes:
+    """A scalar as it lies in memory; integers wrap. Raises Refused for a type that has no scalar form."""
+    if dtype == "bf16":
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
+        return struct.pack("<H", rounded)
+    form = _FORMATS.get(dtype)
+    if form is None:
+        raise Refused(f"an argument of type {dtype} passed by value")
+    if dtype[0] in "iu":
+        bits = struct.calcsize(form) * 8
+        number = int(value) & ((1 << bits) - 1)
+        return number.to_bytes(bits // 8, "little")
+    if dtype == "bool":
+        return struct.pack(form, bool(value))
+    with np.errstate(all="ignore"):
+        kind = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[dtype]
+        return kind(value).tobytes()
+
+
+def run_launch(setting: Setting, numbers: Array) -> None:
+    """Run the blocks of those linear ``numbers``. Raises Refused, StepLimit, TimeLimit, Cancelled, TooManyFaults."""
+    threads = _threads(setting)
+    per_batch = max(1, LANES // threads)
+    heavy = _block_bytes(setting, threads)
+    if heavy > MOST_BYTES:
+        raise Refused(f"one block of {setting.kernel.name} needs {heavy} bytes of shared and local memory")
+    per_batch = max(1, min(per_batch, (MOST_BYTES // 4) // max(heavy, 1)))
+    most = max(1, MOST_BYTES // max(heavy * per_batch, 1))
+    waiting = [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)][::-1]
+    active: list[Batch] = []
+    turn = 0
+    while waiting or active:
+        # a batch that only waits gives way: to one that has not begun yet, while memory lasts
+        if waiting and (turn >= len(active)) and len(active) < most:
+            active.append(_batch(setting, waiting.pop(), threads))
+            turn = len(active) - 1
+        turn = turn if turn < len(active) else 0
+        if active[turn].run(alone=len(active) == 1 and not waiting):
+            active.pop(turn)
+        else:
+            turn += 1
+
+
+def _threads(setting: Setting) -> int:
+    launch = setting.launch
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if not 1 <= threads <= MOST_THREADS:
+        raise Refused(f"a block of {threads} threads: {MOST_THREADS} is the most")
+    if min(launch.grid) < 1:
+        raise Refused(f"a grid of {launch.grid} blocks")
+    if launch.shared > MOST_SHARED:
+        raise Refused(f"{launch.shared} bytes of dynamic shared memory")
+    return threads
+
+
+def _block_bytes(setting: Setting, threads: int) -> int:
+    code = setting.kernel.code
+    shared = dynamic_start(code) + setting.launch.shared
+    return shared * 4 + threads * (code.local_bytes * 2 + 8 * min(len(setting.kernel.entries), 512))
+
+
+def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
+    kernel, launch = setting.kernel, setting.launch
+    track = "initialised" in setting.checks
+    shared = Shared(len(numbers), shared_regions(kernel.code, launch.shared), None)
+    batch = Batch(
+        kernel=kernel,
+        grid=launch.grid,
+        block=launch.block,
+        numbers=numbers,
+        values=_initial_values(kernel, launch, numbers, threads, setting.parameters.data),
+        memory=setting.memory,
+        shared=shared,
+        local=Local(len(numbers) * threads, kernel.code.local_bytes, track),
+        parameters=setting.parameters,
+        faults=setting.faults,
+        meter=setting.meter,
+        checks=setting.checks,
+        watch=None,
+    )
+    return batch
+
+
+def shared_regions(code: Code, dynamic: int) -> tuple[Region, ...]:
+    """The shared variables of a launch, dynamic memory last."""
+    regions = [
+        Region(key.rpartition(":")[2], start, start + nbytes) for key, (start, nbytes) in code.shared.items() if nbytes
+    ]
+    if code.dynamic_names and dynamic:
+        start = dynamic_start(code)
+        regions.append(Region(code.dynamic_names[0], start, start + dynamic))
+    return tuple(regions)
+
+
+def _initial_values(
+    kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes
+) -> Values:
+    return [_initial_value(kernel, launch, numbers, threads, parameters, initial) for initial in kernel.entries]
+
+
+def _initial_value(
+    kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes, initial: Initial
+) -> Array:
+    if initial.literal is not None:
+        return initial.literal
+    if initial.kind == "zero":
+        return np.zeros((1, 1), initial.dtype)
+    if initial.kind == "parameter":
+        raw = bytes(parameters[initial.offset : initial.offset + initial.width])
+        value = int.from_bytes(raw, "little", signed=initial.signed)
+        bits = 8 * np.dtype(initial.dtype).itemsize
+        return np.array([[initial.dtype(value & ((1 << bits) - 1))]])
+    return special(kernel, launch, numbers, threads, initial.name).astype(initial.dtype)
+
+
+def special(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, name: str) -> Array:
+    """A special register as a value of the batch. Raises Refused for one that has no meaning here."""
+    register, _, axis = name.partition(".")
+    index = "xyz".find(axis) if axis else -1
+    thread = np.arange(threads)[None, :]
+    if register in ("tid", "ctaid") and index >= 0:
+        size = launch.block if register == "tid" else launch.grid
+        linear = thread if register == "tid" else numbers[:, None]
+        return (linear, linear // size[0], linear // (size[0] * size[1]))[index] % size[index]
+    if register in ("ntid", "nctaid") and index >= 0:
+        return np.array([[(launch.block if register == "ntid" else launch.grid)[index]]])
+    lane = thread % WARP
+    if name in _LANE_MASKS:
+        return _LANE_MASKS[name](lane.astype(np.int64))
+    uniform = {
+        "nwarpid": -(-threads // WARP),
+        "dynamic_smem_size": launch.shared,
+        "total_smem_size": kernel.code.shared_end + launch.shared,
+        "gridid": 0,
+    }
+    if name in uniform:
+        return np.array([[uniform[name]]])
+    if name == "laneid":
+        return lane
+    if name == "warpid":
+        return thread // WARP
+    raise Refused(f"{kernel.name} reads the special register %{name}")
+
+
+_LANE_MASKS: dict[str, Callable[[Array], Array]] = {
+    "lanemask_eq": lambda lane: 1 << lane,
+    "lanemask_lt": lambda lane: (1 << lane) - 1,
+    "lanemask_le": lambda lane: (2 << lane) - 1,
+    "lanemask_gt": lambda lane: 0xFFFF_FFFF & ~((2 << lane) - 1),
+    "lanemask_ge": lambda lane: 0xFFFF_FFFF & ~((1 << lane) - 1),
+}

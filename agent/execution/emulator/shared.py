@@ -1,0 +1,188 @@
+"""Shared memory of a batch: one row of bytes for each block.
+
+Variables lie apart with a gap between them, so that running off one array does not silently land in the next; the gap is
+a multiple of 128 bytes, which leaves every bank as it would be.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import define, field
+
+from agent.execution.emulator.addresses import Array
+from agent.execution.emulator.buffers import UNSIGNED
+from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.memory import Place, report_uninitialised
+from agent.execution.emulator.sites import Site
+
+if TYPE_CHECKING:
+    from agent.execution.emulator.races import Shadow
+    from agent.execution.emulator.batch import Batch
+
+SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
+
+
+@define(eq=False)
+class Region:
+    """One variable: ``start <= offset < stop``."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@define(eq=False)
+class Shared:
+    """``ends[offset]`` is where the variable that holds the byte ends (0 in a gap); None where there is one variable."""
+
+    blocks: int
+    regions: tuple[Region, ...]
+    shadow: "Shadow | None"
+    size: int = field(init=False)
+    views: dict[int, Array] = field(init=False)
+    ends: Array | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self.size = max((region.stop for region in self.regions), default=0)
+        row = -(-max(self.size, 1) // 128) * 128
+        data = np.zeros((self.blocks, row), np.uint8)
+        self.views = {width: data.view(kind) for width, kind in UNSIGNED.items()}
+        regions = [region for region in self.regions if region.stop > region.start]
+        if len(regions) > 1 or (regions and regions[0].start):
+            self.ends = np.zeros(row, np.int64)
+            for region in regions:
+                self.ends[region.start : region.stop] = region.stop
+
+    def load(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, count: int
+    ) -> list[Array]:
+        offsets = self._reach(addresses, shift, width * count)
+        if offsets is None:
+            return self._load_apart(batch, lanes, site, addresses, shift, width, count)
+        if self.shadow is not None:
+            bad = self.shadow.read(batch, lanes, site, offsets, width * count)
+            if bad is not None:
+                report_uninitialised(batch, lanes, site, bad, lambda: "shared memory")
+        if batch.watch is not None:
+            batch.watch.shared_access(lanes, site, offsets, width * count)
+        return self._read(lanes, offsets, width, count)
+
+    def store(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, values: list[Array]
+    ) -> None:
+        offsets = self._reach(addresses, shift, width * len(values))
+        if offsets is None:
+            self._store_apart(batch, lanes, site, addresses, shift, width, values)
+            return
+        if self.shadow is not None:
+            self.shadow.write(batch, lanes, site, offsets, width, values)
+        if batch.watch is not None:
+            batch.watch.shared_access(lanes, site, offsets, width * len(values))
+        index = self._index(lanes, offsets, width)
+        view = self.views[width].reshape(-1)
+        for k, value in enumerate(values):
+            place = index + k if k else index
+            view[np.broadcast_to(place, lanes.shape)] = value
+
+    def places(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, where: Array
+    ) -> list[Place]:
+        """Where atomics act (see ``memory.places``)."""
+        offsets = self._reach(addresses, shift, width)
+        if offsets is None:
+            lanes, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width, True)
+            if not len(kept):
+                return []
+            where = where[kept]
+        if self.shadow is not None:
+            self.shadow.atomic(batch, lanes, site, offsets, width)
+        if batch.watch is not None:
+            batch.watch.shared_access(lanes, site, offsets, width, atomic=True)
+        index = np.broadcast_to(self._index(lanes, offsets, width), lanes.shape).reshape(-1)
+        return [Place(lanes, self.views[width].reshape(-1), index, where, lambda: None)]
+
+    def _reach(self, addresses: Array, shift: int, span: int) -> Array | None:
+        """Offsets as signed integers, or None where some lane is outside or misaligned."""
+        signed = addresses.view(np.int64) if addresses.dtype == np.uint64 else addresses.astype(np.int64)
+        offsets: Array = signed + shift if shift else signed
+        together = int(np.bitwise_or.reduce(offsets, axis=None))
+        if together < 0 or together & (span - 1):
+            return None
+        if together > self.size - span and int(offsets.max()) > self.size - span:
+            return None
+        if self.ends is not None and bool((self.ends.take(offsets) < offsets + span).any()):
+            return None
+        return offsets
+
+    def _index(self, lanes: Lanes, offsets: Array, width: int) -> Array:
+        """Element numbers in the flattened view."""
+        row = self.views[width].shape[1]
+        return lanes.block * row + (offsets >> SHIFT[width])
+
+    def _read(self, lanes: Lanes, offsets: Array, width: int, count: int) -> list[Array]:
+        view = self.views[width]
+        index = offsets >> SHIFT[width]
+        if lanes.all_rows and index.shape[0] == 1:
+            return [view.take(index[0] + k if k else index[0], axis=1) for k in range(count)]
+        index = lanes.block * view.shape[1] + index
+        return [view.reshape(-1).take(index + k if k else index) for k in range(count)]
+
+    def _sound(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, span: int, writes: bool
+    ) -> tuple[Lanes, Array, Array]:
+        """The lanes whose access is in range and aligned, their offsets ``(1, count)``, and their places in lane order."""
+        signed = addresses.astype(np.int64) + shift
+        offsets = np.broadcast_to(signed, lanes.shape).reshape(-1)
+        inside = (offsets >= 0) & (offsets <= self.size - span)
+        if self.ends is not None:
+            inside &= self.ends.take(np.where(inside, offsets, 0)) >= offsets + span
+        if not inside.all():
+            verb, kind = ("writes", "out-of-bounds write") if writes else ("reads", "out-of-bounds read")
+            batch.fault(
+                kind,
+                lanes,
+                site,
+                ~inside,
+                lambda lane: f"{verb} {span} bytes {self._describe(int(offsets[lane]), span)}",
+            )
+        aligned = (offsets & (span - 1)) == 0
+        if not (aligned | ~inside).all():
+            batch.fault(
+                "misaligned access",
+                lanes,
+                site,
+                inside & ~aligned,
+                lambda lane: (
+                    f"accesses {span} bytes of shared memory at {int(offsets[lane])}, not a multiple of {span}"
+                ),
+            )
+        kept = np.flatnonzero(inside & aligned)
+        return Lanes(lanes.blocks, lanes.threads, ragged=lanes.flat[kept]), offsets[kept][None, :], kept
+
+    def _describe(self, offset: int, span: int) -> str:
+        if not self.regions:
+            return f"at offset {offset} of shared memory, of which the launch has none"
+        region = min(self.regions, key=lambda one: max(one.start - offset, offset + span - one.stop))
+        return (
+            f"at offset {offset - region.start} of shared variable '{region.name}', "
+            f"which has {region.stop - region.start} bytes"
+        )
+
+    def _load_apart(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, count: int
+    ) -> list[Array]:
+        results = [np.zeros(lanes.shape, UNSIGNED[width]) for _ in range(count)]
+        part, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width * count, False)
+        if len(kept):
+            values = self.load(batch, part, site, offsets, 0, width, count)
+            for result, value in zip(results, values, strict=True):
+                result.reshape(-1)[kept] = value.reshape(-1)
+        return results
+
+    def _store_apart(
+        self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, values: list[Array]
+    ) -> None:
+        part, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width * len(values), True)
+        if len(kept):
+            parts = [np.broadcast_to(value, lanes.shape).reshape(-1)[kept][None, :] for value in values]
+            self.store(batch, part, site, offsets, 0, width, parts)
