@@ -59,8 +59,8 @@ def _written(text: str, names: frozenset[str]) -> frozenset[str]:
 
 def _written_in(body: str, names: frozenset[str]) -> set[str]:
     """Follow addresses through the registers of one function until nothing new is reached (flow-insensitive)."""
-    statements = [_tokens(statement) for statement in body.replace("{", ";").replace("}", ";").split(";")]
-    statements = [tokens for tokens in statements if tokens]
+    pieces = body.replace("{", ";").replace("}", ";").split(";")
+    statements = [tokens for piece in pieces if (tokens := _tokens(piece)) is not None]
     held: dict[str, set[str]] = {name: {name} for name in names}
     written: set[str] = set()
     while True:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 from attrs import field, frozen
 
 from agent.evaluation.values import Floats, Mask
@@ -20,7 +21,7 @@ class Expected:
     float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the
     root mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic
     was exact. ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look
-    things up.
+    things up. ``places`` are the true indices of the lanes where only some are held.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Expected:
     tolerance: float | None = None
     prior: int = 0
     inputs: Mapping[str, tuple[str, Bytes]] = field(factory=dict, repr=False)
+    places: npt.NDArray[np.int64] | None = field(default=None, repr=False)
 
 
 @frozen
@@ -94,9 +96,15 @@ def mismatch(
 ) -> Comparison:
     """``y[3] is 0, expected 1.25 (5 of 64 differ)``."""
     more = f" ({bad} of {total} differ)" if total > 1 else ""
+    index = place(expected, index)
     return Comparison(
         expected.name, grade, f"{expected.name}[{index}] is {show(got)}, expected {show(want)}{more}", index
     )
+
+
+def place(expected: Expected, index: int) -> int:
+    """The index in the whole output of a lane that is held."""
+    return index if expected.places is None else int(expected.places[index])
 
 
 def show(value: object) -> str:

@@ -17,12 +17,14 @@ from attrs import evolve, frozen
 from agent.evaluation.comparators.base import (
     LESS,
     SAME,
+    WRONG,
     Comparison,
     Errors,
     Expected,
     comparator,
     first,
     mismatch,
+    place,
     show,
 )
 from agent.evaluation.values import COARSER, EPSILON, SMALLEST, Floats, Mask, to_floats
@@ -130,7 +132,7 @@ def _grade(
     count = f"{int(beyond.sum())} of {len(want)}" if beyond.any() else "the root mean square"
     against = "float64" if sides.oracle else "the original"
     message = (
-        f"{expected.name}[{places[at]}] is {show(have[at])}, expected {show(want[at])}; "
+        f"{expected.name}[{place(expected, int(places[at]))}] is {show(have[at])}, expected {show(want[at])}; "
         f"error {errors.candidate:.1e} of the output's scale against "
         f"{against}, allowed {errors.limit:.1e} ({count} beyond)"
     )

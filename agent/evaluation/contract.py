@@ -1,0 +1,309 @@
+"""What the original promises, found by running it: in bounds, race-free, deterministic, and for which sizes.
+
+Candidates are judged inside this contract. An original that breaks it at the sizes that the workload declares is
+reported first: nothing can be compared with it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from attrs import evolve, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
+from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, describe, variants
+from agent.evaluation.truth import Bench, outputs
+from agent.evaluation.values import Mask
+from agent.execution.device import Answer, Device, Fault
+from agent.workload.binding import Bound
+from agent.workload.dtypes import is_float, is_raw
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+from agent.workload.workload import Access
+
+_HARMLESS = frozenset({"uninitialised read"})
+"""What is no fault by itself: a value read and thrown away. Whether it matters shows over two prior contents."""
+
+PROBE_SECONDS = 15.0
+
+
+@frozen
+class Contract:
+    """``summary`` is one line for users. ``broken``: the original breaks it where the workload says it runs (``fault``).
+
+    ``rules`` by size name; ``base`` are the small sizes that all is built on; ``tried`` the sizes that ran clean.
+    ``kinds`` says how each output is compared. ``hazards`` are fault kinds that the original has too (same-value races,
+    reads of values that are thrown away). ``unaligned``: it also runs on buffers that are aligned to one element only.
+    """
+
+    summary: str
+    broken: bool
+    base: Mapping[str, int]
+    rules: Mapping[str, Rule]
+    kinds: Mapping[str, str]
+    deterministic: bool
+    hazards: frozenset[tuple[str, bool]]
+    tried: Mapping[str, Mapping[str, int]]
+    unaligned: bool
+    fault: Fault | None = None
+
+
+@frozen
+class _Probe:
+    """One run of the original. ``answer`` None: the sizes do not even bind. ``full``: outputs written whole."""
+
+    sizes: Mapping[str, int]
+    answer: Answer | None
+    full: frozenset[str] = frozenset()
+    why: str = ""
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return serious(self.answer.faults) if self.answer else ()
+
+    @property
+    def clean(self) -> bool:
+        return self.answer is not None and self.answer.status in ("ok", "fault") and not self.faults
+
+
+def serious(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Those that no correct program has."""
+    return tuple(fault for fault in faults if not fault.benign and fault.kind not in _HARMLESS)
+
+
+def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
+    """Run the original at small sizes with every check on ``checker`` (a device that has them).
+
+    An Answer comes back where nothing could be learnt: an instruction that the emulator lacks, a time-out, no device.
+    """
+    probe = _prober(bench, checker)
+    ran: list[_Probe] = []
+    for sizes in bases(bench.workload, bench.original):
+        found = probe(sizes)
+        ran.append(found)
+        if found.clean or (found.answer is not None and not found.faults):
+            break
+    best = ran[-1]
+    if not best.clean:
+        return _give_up(ran)
+    rules = _rules(best, probe, declared(bench.workload))
+    first_fault = next((item for item in ran if item.faults), None)
+    if first_fault is not None and not all(
+        rules[name].allows(value) for name, value in declared(bench.workload).items()
+    ):
+        return _broken(first_fault)
+    return _settle(bench, checker, best, rules, probe)
+
+
+def _settle(
+    bench: Bench, checker: Device, best: _Probe, rules: Mapping[str, Rule], probe: "Callable[[Sizes], _Probe]"
+) -> Contract | Answer:
+    """With a clean base and the rules of each size: the further sizes, both priors, a second order of blocks."""
+    tried: dict[str, Mapping[str, int]] = {}
+    for name, sizes in variants(best.sizes, rules).items():
+        found = best if sizes == best.sizes else probe(sizes)
+        if bench.setting.cancelled():
+            return _cancelled()
+        if found.clean and found.full >= best.full:
+            tried[name] = sizes
+        elif name == "smallest":
+            rules = _raise_minimum(best, rules, probe, tried)
+    bound = bound_at(bench.workload, bench.original, best.sizes)
+    first, other = (_plain(bench, checker, bound, prior) for prior in PRIORS)
+    again = _plain(bench, checker, bound, PRIORS[0], _rotated)
+    if first.status != "ok" or other.status != "ok":
+        return first if first.status != "ok" else other
+    depends = _depends_on_prior(bound, first, other)
+    kinds, deterministic = _kinds(bench, bound, first, again)
+    faults = best.answer.faults if best.answer else ()
+    hazards = frozenset((fault.kind, fault.benign) for fault in faults)
+    contract = Contract(
+        "", False, best.sizes, rules, kinds, deterministic, hazards, tried, _unaligned(bench, checker, best.sizes)
+    )
+    if depends:
+        fault = next((fault for fault in faults if fault.kind in _HARMLESS), None)
+        where = f": {place(fault)}" if fault else ""
+        return evolve(
+            contract, broken=True, fault=fault, summary=f"{depends} depends on what was in memory before{where}"
+        )
+    return evolve(contract, summary=_summary(contract))
+
+
+def _prober(bench: Bench, checker: Device) -> Callable[[Sizes], _Probe]:
+    family = families(bench.workload)[0]
+
+    def probe(sizes: Sizes) -> _Probe:
+        try:
+            bound = bound_at(bench.workload, bench.original, sizes)
+        except WorkloadError as error:
+            return _Probe(dict(sizes), None, why=str(error))
+        before = runs.contents(bound, runs.case(sizes, family, runs.draw_seed()))
+        answer = runs.run(bench.setting, bench.build, before, checks=ALL_CHECKS, device=checker, seconds=PROBE_SECONDS)
+        return _Probe(dict(sizes), answer, _full(bound, answer))
+
+    return probe
+
+
+def _full(bound: Bound, answer: Answer) -> frozenset[str]:
+    if answer.written is None:
+        return frozenset()
+    return frozenset(
+        buffer.name
+        for buffer in outputs(bound)
+        if buffer.access is Access.OUT and buffer.name in answer.written and answer.written[buffer.name].all()
+    )
+
+
+def _give_up(ran: list[_Probe]) -> Contract | Answer:
+    """No size ran clean: the fault at the first one that ran, or why none ran at all."""
+    faulty = next((item for item in ran if item.faults), None)
+    if faulty is not None:
+        return _broken(faulty)
+    stuck = next((item.answer for item in ran if item.answer is not None), None)
+    if stuck is not None:
+        return stuck
+    raise WorkloadError(ran[0].why)
+
+
+def _broken(found: _Probe) -> Contract:
+    fault = found.faults[0]
+    rules = {name: Rule(name) for name in found.sizes}
+    summary = f"{fault.kind} in {fault.kernel}: {place(fault)} ({describe(found.sizes)})"
+    return Contract(summary, True, found.sizes, rules, {}, False, frozenset(), {}, False, fault)
+
+
+def place(fault: Fault) -> str:
+    """``line 31, block (0,0,0), threads (0,0,0) and (32,0,0): s[1] ...``."""
+    where = fault.where
+    line = f"line {where.line}, " if where.line else ""
+    threads = f"thread {_three(where.thread)}"
+    if fault.other is not None:
+        threads = f"threads {_three(where.thread)} and {_three(fault.other.thread)}"
+        if fault.other.block != where.block:
+            threads += f" of block {_three(fault.other.block)}"
+    message = f": {fault.message}" if fault.message else ""
+    return f"{line}block {_three(where.block)}, {threads}{message}"
+
+
+def _three(value: tuple[int, int, int]) -> str:
+    return f"({value[0]},{value[1]},{value[2]})"
+
+
+def _rules(best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes) -> dict[str, Rule]:
+    """For each size the smallest step, among powers of two, by which it may grow with the others fixed."""
+    return {name: Rule(name, _multiple(name, best, probe, top)) for name in best.sizes}
+
+
+def _multiple(name: str, best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes) -> int:
+    value = best.sizes[name]
+    for step in _steps(value):
+        found = probe({**best.sizes, name: value + step})
+        if found.clean and (found.full >= best.full or top[name] % _next(step, value)):
+            return step
+    return value
+
+
+def _steps(value: int) -> Iterator[int]:
+    step = 1
+    while step < value:
+        if value % step == 0:
+            yield step
+        step *= 2
+
+
+def _next(step: int, value: int) -> int:
+    """The next coarser step: if the declared value is no multiple of that, partly written outputs are how it runs."""
+    return 2 * step if 2 * step < value else value
+
+
+def _raise_minimum(
+    best: _Probe, rules: Mapping[str, Rule], probe: Callable[[Sizes], _Probe], tried: dict[str, Mapping[str, int]]
+) -> dict[str, Rule]:
+    """The smallest sizes (all at once, doubling) that still run clean become the minimum."""
+    step = 2
+    while step < max(best.sizes.values(), default=1):
+        sizes = {name: min(best.sizes[name], rules[name].fit(step)) for name in best.sizes}
+        found = probe(sizes)
+        if found.clean and found.full >= best.full:
+            tried["smallest"] = sizes
+            return {name: evolve(rules[name], minimum=value) for name, value in sizes.items()}
+        step *= 2
+    return {name: evolve(rules[name], minimum=value) for name, value in best.sizes.items()}
+
+
+def _plain(bench: Bench, checker: Device, bound: Bound, prior: int, blocks: runs.Blocks | None = None) -> Answer:
+    chosen = Case(tuple(bound.sizes.items()), families(bench.workload)[0], 1)
+    before = runs.contents(bound, chosen)
+    return runs.run(
+        bench.setting, bench.build, before, prior=prior, device=checker, blocks=blocks, seconds=PROBE_SECONDS
+    )
+
+
+def _rotated(total: int) -> tuple[int, ...]:
+    """All blocks, starting from the middle: another order, where the device keeps to it."""
+    return tuple((index + total // 2) % total for index in range(total))
+
+
+def _depends_on_prior(bound: Bound, one: Answer, other: Answer) -> str:
+    """The first output whose written bytes differ over two prior contents."""
+    for buffer in outputs(bound):
+        a, b = one.outputs[buffer.name], other.outputs[buffer.name]
+        written: Mask = runs_written(buffer.name, one, other)
+        if buffer.access is Access.OUT and bool((written & (a != b)).any()):
+            return buffer.name
+    return ""
+
+
+def runs_written(name: str, one: Answer, other: Answer) -> Mask:
+    if one.written is not None:
+        return np.asarray(one.written[name])
+    return np.asarray((one.outputs[name] != PRIORS[0]) | (other.outputs[name] != PRIORS[1]))
+
+
+def _kinds(bench: Bench, bound: Bound, first: Answer, again: Answer) -> tuple[dict[str, str], bool]:
+    """How each output is compared: as the workload says, else by type and by what a second run did to it."""
+    chosen = {name: comparator.kind for name, comparator in bench.workload.comparators if comparator.kind != "auto"}
+    kinds: dict[str, str] = {}
+    deterministic = True
+    for buffer in outputs(bound):
+        same = again.status != "ok" or np.array_equal(first.outputs[buffer.name], again.outputs[buffer.name])
+        deterministic &= same
+        proposed = "numeric" if is_float(buffer.dtype) and not is_raw(buffer.dtype) else "exact" if same else "multiset"
+        kinds[buffer.name] = chosen.get(buffer.name, proposed)
+    return kinds, deterministic
+
+
+def _unaligned(bench: Bench, checker: Device, sizes: Sizes) -> bool:
+    """Whether the original also runs on buffers that start one element past a 256-byte boundary."""
+    bound = bound_at(bench.workload, bench.original, sizes)
+    chosen = evolve(runs.case(sizes, families(bench.workload)[0], 1), shift=element(bound))
+    answer = runs.run(bench.setting, bench.build, runs.contents(bound, chosen), device=checker, seconds=PROBE_SECONDS)
+    return answer.status == "ok"
+
+
+def element(bound: Bound) -> int:
+    """The widest element of any buffer, in bytes: what a pointer of its type is aligned to at least."""
+    return max((buffer.nbytes // max(1, buffer.count) for buffer in bound.buffers if not buffer.symbol), default=1) or 1
+
+
+def _cancelled() -> Answer:
+    return Answer("cancelled", {}, None, (), (), "cancelled", 0.0)
+
+
+def _summary(contract: Contract) -> str:
+    races = any("race" in kind for kind, _ in contract.hazards)
+    parts = [
+        "in bounds",
+        "race-free but for writes of equal values" if races else "race-free",
+        "deterministic" if contract.deterministic else "not deterministic (the order of blocks shows)",
+    ]
+    sizes = ", ".join(_rule(rule) for rule in contract.rules.values())
+    return ", ".join(parts) + (f"; any {sizes}" if sizes else "; this size only")
+
+
+def _rule(rule: Rule) -> str:
+    if rule.multiple == 1:
+        return f"{rule.name} >= {rule.minimum}"
+    return f"{rule.name} a multiple of {rule.multiple}" + (
+        f" >= {rule.minimum}" if rule.minimum > rule.multiple else ""
+    )

@@ -1,0 +1,273 @@
+"""The declared size on sampled blocks, so that a branch on the size does not hide from the small sizes.
+
+Two runs, over the two prior contents, the second with more blocks: a lane counts only when both wrote it and both wrote
+the same. What accumulates over blocks, or hangs on a block that was left out, drops out by itself. A candidate with
+other blocks is sampled at the same places of its own grid; what both sides know is compared.
+"""
+
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from attrs import evolve, field, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.comparators import Comparison, Expected, compare
+from agent.evaluation.comparators.base import WRONG
+from agent.evaluation.comparators.numeric import fits
+from agent.evaluation.contract import Contract, serious
+from agent.evaluation.runs import PRIORS, Case, Contents
+from agent.evaluation.setting import FULL, Setting
+from agent.evaluation.sizes import bound_at, declared
+from agent.evaluation.truth import Bench, outputs, spread_of
+from agent.evaluation.values import lane_bytes, to_floats
+from agent.execution.compiler.result import Build
+from agent.execution.device import Answer, Bytes, Fault
+from agent.workload.binding import Bound, BoundLaunch
+from agent.workload.dtypes import is_float
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+from agent.workload.workload import Access
+
+Lanes = npt.NDArray[np.int64]
+
+LARGEST = 1 << 35
+"""Buffers beyond this many bytes in all are not even laid out."""
+
+MAX_STEPS = 24
+"""A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
+
+_BUDGET = {"screen": 20_000_000, "full": 150_000_000}
+_SECONDS = {"screen": 4.0, "full": 20.0}
+_MOST = 16
+
+
+@frozen
+class Sample:
+    """``blocks`` of them at each third of the grid. ``known``: for each output the lanes that count and their truth."""
+
+    case: Case
+    before: Contents = field(repr=False)
+    blocks: int
+    known: tuple[Expected, ...]
+    whole: bool
+    note: str = ""
+
+
+@frozen
+class Unsampled:
+    """Why the declared size was not run. ``fault``: what the original does wrong there, beyond any doubt."""
+
+    reason: str
+    fault: Fault | None = None
+
+
+_OWN = frozenset({"deadlock", "step limit"})
+"""Faults that leaving out blocks may itself bring about."""
+
+
+def spots(count: int, extra: int = 0) -> runs.Blocks:
+    """``count`` blocks in all, side by side at the start, the middle and the end of the grid, and ``extra`` more."""
+
+    def pick(total: int) -> tuple[int, ...]:
+        if total <= count + extra:
+            return tuple(range(total))
+        part = max(1, count // 3)
+        starts = (0, max(0, total // 2 - part // 2), total - part)
+        chosen = {start + offset for start in starts for offset in range(part)}
+        chosen |= {(start + part) % total for start in starts[:extra]}
+        return tuple(sorted(chosen))
+
+    return pick
+
+
+def sample_sizes(bench: Bench, base: dict[str, int]) -> dict[str, int]:
+    """The declared sizes; those that only say how often a plan repeats are kept small where it repeats often."""
+    top = declared(bench.workload)
+    full = bound_at(bench.workload, bench.original)
+    if len(full.steps) <= MAX_STEPS:
+        return top
+    for name in top:
+        try:
+            fewer = bound_at(bench.workload, bench.original, {**top, name: base[name]})
+        except WorkloadError:
+            continue
+        if len(fewer.steps) < len(full.steps):
+            top[name] = base[name]
+    return top
+
+
+def sample(bench: Bench, contract: Contract) -> Sample | Unsampled:
+    """The original on sampled blocks at the declared size (smaller where that takes too long); or why there is none."""
+    if not bench.setting.device.emulated:
+        return Unsampled("every size runs whole on this device")
+    sizes = sample_sizes(bench, dict(contract.base))
+    found: Sample | Unsampled = Unsampled("")
+    for divisor in (1, 4, 16):
+        smaller = {
+            name: contract.rules[name].fit(max(contract.base[name], value // divisor)) if divisor > 1 else value
+            for name, value in sizes.items()
+        }
+        found = _sample_at(bench, smaller)
+        if isinstance(found, Sample):
+            note = "" if divisor == 1 else "the declared size takes too long here"
+            return evolve(found, note=note)
+        if "too long" not in found.reason:
+            break
+    return found
+
+
+def _sample_at(bench: Bench, sizes: dict[str, int]) -> Sample | Unsampled:
+    bound = bound_at(bench.workload, bench.original, sizes)
+    if len(bound.steps) > 4 * MAX_STEPS:
+        return Unsampled(f"its plan has {len(bound.steps)} steps, too long to sample here")
+    if sum(buffer.nbytes for buffer in bound.buffers) > LARGEST:
+        return Unsampled("its buffers are larger than what is laid out here")
+    chosen = runs.case(sizes, families(bench.workload)[0], runs.draw_seed(), lazy=True)
+    before = runs.contents(bound, chosen)
+    one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting))
+    if one.status != "ok":
+        return _why(one, bound)
+    cost = max(1, one.thread_instructions)
+    blocks = max(3, min(_MOST, _BUDGET[bench.setting.depth] // cost))
+    pair = _pair(bench.setting, bench.build, before, blocks)
+    if isinstance(pair, Answer):
+        return _why(pair, bound)
+    known = _known(bench, before, pair, blocks)
+    if not any(len(item.original) for item in known):
+        return Unsampled("no part of its outputs is written by a few blocks alone")
+    return Sample(chosen, before, blocks, known, one.complete)
+
+
+def _limit(setting: Setting) -> float:
+    return _SECONDS["full" if setting.depth == FULL else "screen"]
+
+
+def _why(answer: Answer, bound: Bound) -> Unsampled:
+    if answer.status == "timeout" or any(fault.kind == "step limit" for fault in answer.faults):
+        return Unsampled("it takes too long here")
+    bad = serious(answer.faults)
+    if not bad:
+        return Unsampled(answer.message or answer.status)
+    # a plan of one launch has no excuse: what faults on some blocks faults on all
+    certain = len(bound.steps) == 1 and bad[0].kind not in _OWN
+    return Unsampled(f"sampled blocks end with: {bad[0].kind} ({bad[0].message})", bad[0] if certain else None)
+
+
+def _pair(setting: Setting, build: Build, before: Contents, blocks: int) -> tuple[Answer, Answer] | Answer:
+    found: list[Answer] = []
+    for prior, extra in zip(PRIORS, (0, 3), strict=True):
+        answer = runs.run(setting, build, before, prior=prior, blocks=spots(blocks, extra), seconds=5 * _limit(setting))
+        if answer.status != "ok":
+            return answer
+        found.append(answer)
+    return found[0], found[1]
+
+
+def _marked(written: npt.NDArray[np.bool_], width: int) -> Lanes:
+    """Lanes whose bytes are all marked. Looks at eight bytes at a time: nearly all of a large buffer is not."""
+    flat = np.ascontiguousarray(written).view(np.uint8)
+    head = len(flat) // 8 * 8
+    words = np.flatnonzero(flat[:head].view(np.uint64))
+    places = (words[:, None] * 8 + np.arange(8)).reshape(-1)
+    places = np.concatenate((places, np.arange(head, len(flat))))
+    lanes = np.unique(places[flat[places] != 0] // width) if len(places) else places
+    offsets = lanes[:, None] * width + np.arange(width)
+    return np.asarray(lanes[(flat[offsets] != 0).all(axis=1)], np.int64)
+
+
+def _gather(data: Bytes, lanes: Lanes, width: int) -> Bytes:
+    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
+    return np.ascontiguousarray(data.view(kind)[lanes]).view(np.uint8)
+
+
+def _settled(dtype: str, one: Answer, other: Answer, name: str) -> Lanes:
+    """The lanes of one output that do not hang on which blocks ran, nor on what was there before."""
+    assert one.written is not None and other.written is not None
+    width = lane_bytes(dtype)
+    lanes = np.intersect1d(_marked(one.written[name], width), _marked(other.written[name], width), assume_unique=True)
+    same = (
+        _gather(one.outputs[name], lanes, width).reshape(-1, width)
+        == _gather(other.outputs[name], lanes, width).reshape(-1, width)
+    ).all(axis=1)
+    return np.asarray(lanes[same], np.int64)
+
+
+def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], blocks: int) -> tuple[Expected, ...]:
+    picked = spots(blocks)
+    near = runs.nudged(before, 1)
+    moved = runs.run(bench.setting, bench.build, near, blocks=picked) if near is not None else None
+    wide = runs.run(bench.setting, bench.oracle, runs.widened(before), blocks=picked) if bench.oracle else None
+    found: list[Expected] = []
+    for buffer in outputs(before.bound):
+        lanes = _settled(buffer.dtype, *pair, buffer.name)
+        width = lane_bytes(buffer.dtype)
+        original = _gather(pair[0].outputs[buffer.name], lanes, width)
+        kind = bench.kinds.get(buffer.name, "exact")
+        if kind not in ("numeric", "exact"):
+            lanes, original = lanes[:0], original[:0]
+        item = Expected(
+            buffer.name, buffer.dtype, original, np.ones(len(lanes), np.bool_), kind, prior=PRIORS[0], places=lanes
+        )
+        if kind == "numeric" and is_float(buffer.dtype) and len(lanes):
+            item = _sure(item, buffer.name, lanes, width, moved, wide)
+        found.append(item)
+    return tuple(found)
+
+
+def _sure(item: Expected, name: str, lanes: Lanes, width: int, moved: Answer | None, wide: Answer | None) -> Expected:
+    """Sensitivity and float64 truth of the lanes that count."""
+    values = to_floats(item.original, item.dtype)
+    if moved is not None and moved.status == "ok":
+        spread, rms = spread_of(values, to_floats(_gather(moved.outputs[name], lanes, width), item.dtype))
+        item = evolve(item, spread=spread, spread_rms=rms)
+    if wide is not None and wide.status == "ok" and item.dtype.startswith("f32"):
+        oracle = to_floats(_gather(wide.outputs[name], lanes, 2 * width), "f64")
+        item = evolve(item, oracle=oracle) if fits(values, oracle) else item
+    return item
+
+
+@frozen
+class Judged:
+    """``compared`` lanes in all (none is no proof of anything) on ``blocks`` blocks."""
+
+    comparisons: tuple[Comparison, ...]
+    compared: int
+    blocks: int
+    answer: Answer = field(repr=False)
+
+
+def judge_sample(setting: Setting, known: Sample, build: Build, bound: Bound) -> Judged:
+    """The candidate at the same size and contents, on its own sampled blocks."""
+    before = runs.for_candidate(known.before, bound)
+    pair = _pair(setting, build, before, known.blocks)
+    if isinstance(pair, Answer):
+        return Judged((), 0, 0, pair)
+    comparisons: list[Comparison] = []
+    total = 0
+    for buffer in bound.buffers:
+        stray = buffer.access is Access.IN and not buffer.scratch and pair[0].written
+        if stray and pair[0].written and pair[0].written.get(buffer.name, np.zeros(0, np.bool_)).any():
+            comparisons.append(Comparison(buffer.name, WRONG, f"writes {buffer.name}, a read-only input"))
+    for item in known.known:
+        assert item.places is not None
+        mine = _settled(item.dtype, *pair, item.name)
+        _, ours, theirs = np.intersect1d(item.places, mine, assume_unique=True, return_indices=True)
+        total += len(ours)
+        if len(ours):
+            got = _gather(pair[0].outputs[item.name], mine[theirs], lane_bytes(item.dtype))
+            comparisons.append(compare(_only(item, ours), got))
+    launches = [step for step in bound.steps if isinstance(step, BoundLaunch)]
+    ran = max((len(spots(known.blocks)(prod(step.grid))) for step in launches), default=0)
+    return Judged(tuple(comparisons), total, ran, pair[0])
+
+
+def _only(item: Expected, lanes: Lanes) -> Expected:
+    assert item.places is not None
+    return evolve(
+        item,
+        original=_gather(item.original, lanes, lane_bytes(item.dtype)),
+        written=item.written[lanes],
+        oracle=item.oracle[lanes] if item.oracle is not None else None,
+        places=item.places[lanes],
+    )

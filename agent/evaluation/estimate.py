@@ -1,0 +1,215 @@
+"""Estimated speed, always labelled so: counted work of sampled blocks on the published figures of a named card."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.declared import MAX_STEPS, spots
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import Sizes, bound_at, declared, describe
+from agent.evaluation.traffic import LAUNCH_SECONDS, MODEL_ERROR, Load, load
+from agent.evaluation.verdict import Speed
+from agent.execution.compiler.result import Build, Resources
+from agent.execution.device import Answer, Device
+from agent.workload.binding import Bound, BoundCopy, BoundFill, BoundLaunch, BoundStep
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+from agent.workload.program import Program
+from agent.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from agent.evaluation.prepare import Prepared
+
+_BLOCKS = {"screen": 6, "full": 12}
+_SECONDS = {"screen": 6.0, "full": 20.0}
+
+
+@frozen
+class Estimate:
+    """Of one program on one card. ``seconds`` sum over the launches (and clears and copies) of the whole plan."""
+
+    seconds: float
+    limit: str
+    dram_bytes: float
+    needed_bytes: float
+    counts: Mapping[str, float]
+    sizes: Mapping[str, int]
+    note: str = ""
+
+
+@frozen
+class Headroom:
+    """``ratio``: estimated time over the time that the least traffic takes (None where nothing could be counted).
+    ``counted`` and ``needed`` are DRAM bytes."""
+
+    ratio: float | None
+    counted: int
+    needed: int
+    note: str
+
+
+@frozen
+class _Kind:
+    """Launches of one plan that do the same work up to the contents of their buffers: one of them is run."""
+
+    launch: BoundLaunch = field(repr=False)
+    times: int
+
+
+def estimate(
+    program: Program, build: Build, workload: Workload, setting: Setting, sizes: Sequence[Sizes]
+) -> Estimate | str:
+    """Count sampled blocks at the first of ``sizes`` that does not take too long; or say why there is no estimate."""
+    counter = setting.device if setting.device.emulated else _emulator()
+    reason = "no sizes to count at"
+    for chosen in sizes:
+        try:
+            bound = bound_at(workload, program, chosen)
+        except WorkloadError as error:
+            return str(error)
+        kinds = _kinds(bound)
+        answer = _count(build, bound, kinds, workload, evolve(setting, device=counter))
+        if answer.status == "ok" and len(answer.counters) == len(kinds):
+            note = "" if chosen == declared(workload) else f"counted at {describe(chosen)}"
+            return _total(bound, kinds, answer, build, setting, note)
+        reason = answer.message or (answer.faults[0].message if answer.faults else answer.status)
+    return reason
+
+
+def _emulator() -> Device:
+    from agent.execution.emulator import Emulator
+
+    return Emulator()
+
+
+def _kinds(bound: Bound) -> list[_Kind]:
+    """The distinct launches in order of appearance, each with how often it comes. Which of two swapped buffers an
+    argument names makes no difference."""
+    first: dict[object, BoundLaunch] = {}
+    times: Counter[object] = Counter()
+    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers}
+    for step in bound.steps:
+        if isinstance(step, BoundLaunch):
+            key = (step.kernel, step.grid, step.block, step.shared, tuple(_shape(a, sizes) for a in step.arguments))
+            first.setdefault(key, step)
+            times[key] += 1
+    return [_Kind(first[key], times[key]) for key in first]
+
+
+def _shape(argument: object, sizes: Mapping[str, int]) -> object:
+    buffer = getattr(argument, "buffer", None)
+    return argument if buffer is None else (sizes[buffer], getattr(argument, "offset", 0))
+
+
+def _count(build: Build, bound: Bound, kinds: list[_Kind], workload: Workload, setting: Setting) -> Answer:
+    if len(kinds) > 4 * MAX_STEPS:
+        return Answer("refused", {}, None, (), (), f"the plan has {len(kinds)} different launches", 0.0)
+    chosen = runs.case(bound.sizes, families(workload)[0], 1, lazy=True)
+    clears = tuple(step for step in bound.steps if isinstance(step, BoundFill))[:MAX_STEPS]
+    reduced = evolve(bound, steps=(*clears, *(kind.launch for kind in kinds)))
+    before = runs.contents(reduced, chosen)
+    depth = setting.depth
+    return runs.run(
+        setting, build, before, blocks=spots(_BLOCKS[depth]), count=True, seconds=_SECONDS[depth], checks=frozenset()
+    )
+
+
+def _total(bound: Bound, kinds: list[_Kind], answer: Answer, build: Build, setting: Setting, note: str) -> Estimate:
+    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers}
+    loads: list[tuple[Load, int]] = []
+    for counted, kind in zip(answer.counters, kinds, strict=True):
+        blocks = kind.launch.grid[0] * kind.launch.grid[1] * kind.launch.grid[2]
+        used = build.resources.get(kind.launch.kernel, _LEAST)
+        loads.append((load(counted, blocks, sizes, used, kind.launch.shared, setting.target), kind.times))
+    moved = sum(_moved(step, sizes) for step in bound.steps)
+    extra = sum(1 for step in bound.steps if not isinstance(step, BoundLaunch)) * LAUNCH_SECONDS
+    seconds = sum(item.seconds * times for item, times in loads) + moved / setting.target.dram_bytes_per_s + extra
+    longest = max(loads, key=lambda pair: pair[0].seconds * pair[1], default=None)
+    counts: Counter[str] = Counter()
+    for item, times in loads:
+        counts.update({name: value * times for name, value in item.counts.items()})
+    return Estimate(
+        seconds=seconds,
+        limit=longest[0].limit if longest else "nothing is launched",
+        dram_bytes=sum(item.dram_bytes * times for item, times in loads) + moved,
+        needed_bytes=_needed(bound, loads, answer),
+        counts=dict(counts),
+        sizes=bound.sizes,
+        note=note,
+    )
+
+
+_LEAST = Resources(32, 0, 0, 0, 0, 0)
+"""For a kernel whose resources are not known: a usual number of registers."""
+
+
+def _moved(step: BoundStep, sizes: Mapping[str, int]) -> int:
+    """Bytes that a clear or a copy moves."""
+    if isinstance(step, BoundFill):
+        return sizes[step.buffer]
+    return 2 * sizes[step.target] if isinstance(step, BoundCopy) else 0
+
+
+def _needed(bound: Bound, loads: list[tuple[Load, int]], answer: Answer) -> float:
+    """The least DRAM traffic of any program with these inputs and outputs: what the original touches of the workload's
+    own buffers, once each, however many launches it takes."""
+    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers if not buffer.scratch}
+    read: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    for counted in answer.counters:
+        blocks = counted.grid[0] * counted.grid[1] * counted.grid[2]
+        scale = blocks / max(1, counted.blocks_run)
+        for total, touched in ((read, counted.touched_read), (written, counted.touched_written)):
+            for name, count in touched.items():
+                if name in sizes:
+                    total[name] = max(total[name], min(int(count * scale) * 32, sizes[name]))
+    return float(sum(read.values()) + sum(written.values()))
+
+
+def headroom(prepared: "Prepared") -> Headroom:
+    """How far the original is from the floor that its inputs and outputs set on the target."""
+    found = prepared.original_estimate
+    if isinstance(found, str):
+        return Headroom(None, 0, 0, found)
+    target = prepared.setting.target
+    floor = max(found.needed_bytes / target.dram_bytes_per_s, LAUNCH_SECONDS)
+    notes = [f"limited by {found.limit}"] + ([found.note] if found.note else [])
+    if found.needed_bytes / target.dram_bytes_per_s <= LAUNCH_SECONDS:
+        notes.append("so small that a launch takes longer than the work")
+    return Headroom(found.seconds / floor, int(found.dram_bytes), int(found.needed_bytes), "; ".join(notes))
+
+
+def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting) -> Speed:
+    """Old time over new time. On a GPU nothing is claimed until it is measured."""
+    if not setting.device.emulated:
+        return Speed("timing not verified", target=setting.target.name, note="measured timing does not exist yet")
+    if isinstance(original, str) or isinstance(candidate, str):
+        reason = original if isinstance(original, str) else candidate
+        return Speed("none", target=setting.target.name, note=f"no estimate: {reason}")
+    if original.sizes != candidate.sizes:
+        return Speed("none", target=setting.target.name, note="no estimate: the two could not be counted at one size")
+    ratio = original.seconds / candidate.seconds
+    notes = [note for note in (original.note,) if note]
+    if abs(ratio - 1) < MODEL_ERROR:
+        notes.append(f"the difference is within the model's own error of {MODEL_ERROR:.0%}")
+    return Speed(
+        "estimated",
+        ratio=ratio,
+        target=setting.target.name,
+        original_seconds=original.seconds,
+        candidate_seconds=candidate.seconds,
+        original_limit=original.limit,
+        candidate_limit=candidate.limit,
+        note="; ".join(notes),
+    )
+
+
+def moved_counters(original: Estimate | str, candidate: Estimate | str) -> dict[str, tuple[float, float]]:
+    """The counters of both sides, for the evidence."""
+    if isinstance(original, str) or isinstance(candidate, str):
+        return {}
+    found = {name: (value, candidate.counts.get(name, 0.0)) for name, value in original.counts.items()}
+    return {"DRAM bytes": (original.dram_bytes, candidate.dram_bytes), **found}

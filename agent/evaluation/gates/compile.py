@@ -1,0 +1,70 @@
+"""The candidate through the compiler, for the target and for every architecture that the project names."""
+
+from collections.abc import Mapping
+from math import prod
+
+from attrs import evolve
+
+from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
+from agent.execution.compiler import build
+from agent.execution.compiler.result import Build, CompileFailure, Resources
+from agent.execution.occupancy import occupancy
+from agent.workload.binding import Bound, BoundLaunch
+
+
+@gate(
+    "compile",
+    order=20,
+    reason="a rewrite must compile as strictly as nvcc compiles it, and every launch must fit a multiprocessor",
+    answers="code for one card only; launches that fail for want of registers or shared memory and leave stale outputs",
+)
+def compile_(trial: Trial) -> Ruling:
+    options = trial.prepared.setting.options
+    built = build(trial.candidate, options)
+    if isinstance(built, CompileFailure):
+        return _refused(trial, built, options.arch)
+    for arch in trial.prepared.setting.architectures:
+        other = build(trial.candidate, evolve(options, arch=arch))
+        if isinstance(other, CompileFailure):
+            return _refused(trial, other, arch)
+    assert trial.bound is not None
+    problem = _does_not_fit(trial.bound, built)
+    if problem:
+        return wrong(trial, problem)
+    pairs = _pairs(trial.prepared.build.resources, built.resources)
+    known = evolve(trial, build=built, resources=pairs).unchecked("the whole file was not compiled with nvcc")
+    return passed(known, "; ".join([f"{built.compiler} for {built.arch}", *_in_words(pairs)]))
+
+
+def _refused(trial: Trial, failure: CompileFailure, arch: str) -> Ruling:
+    if failure.kind == "source":
+        return wrong(trial, f"does not compile for {arch}: {failure.message}")
+    return undecided(trial, failure.message)
+
+
+def _does_not_fit(bound: Bound, built: Build) -> str:
+    for step in bound.steps:
+        if not isinstance(step, BoundLaunch) or step.kernel not in built.resources:
+            continue
+        held = occupancy(built.arch, built.resources[step.kernel], prod(step.block), step.shared)
+        if held.blocks_per_sm == 0:
+            what = f"`{step.kernel}` with {prod(step.block)} threads"
+            return f"{what} does not launch on {built.arch}: too much for its {held.limiter}"
+    return ""
+
+
+def _pairs(
+    old: Mapping[str, Resources], new: Mapping[str, Resources]
+) -> dict[str, tuple[Resources | None, Resources | None]]:
+    return {name: (old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))}
+
+
+def _in_words(pairs: Mapping[str, tuple[Resources | None, Resources | None]]) -> list[str]:
+    found: list[str] = []
+    for name, (old, new) in pairs.items():
+        if new is None:
+            continue
+        was = f"{old.registers} -> " if old else ""
+        spills = f", {new.spill_stores + new.spill_loads} bytes spilled" if new.spill_stores + new.spill_loads else ""
+        found.append(f"{name}: {was}{new.registers} registers, {new.static_shared} bytes shared{spills}")
+    return found

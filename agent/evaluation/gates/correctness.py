@@ -1,0 +1,215 @@
+"""The candidate against the original: every family, every size, contents that nobody knew, and the declared size."""
+
+from collections.abc import Iterator
+from time import monotonic
+
+from attrs import evolve
+
+from agent.evaluation import runs
+from agent.evaluation.comparators.base import WRONG, Comparison, worst
+from agent.evaluation.contract import element, place, serious
+from agent.evaluation.declared import Sample, judge_sample
+from agent.evaluation.runs import PRIORS, Case
+from agent.evaluation.setting import FULL
+from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
+from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
+from agent.evaluation.truth import Truth, disagreements, truth
+from agent.execution.device import Answer
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+
+PATIENCE = 200
+"""A candidate that needs so many times the original's instructions is taken for endless."""
+
+LEAST_STEPS = 20_000_000
+
+_SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
+"""After this long no further case is begun; those left out are named."""
+
+
+@gate(
+    "correctness",
+    order=50,
+    reason="right means right for inputs and sizes that the author of the rewrite never saw",
+    answers=(
+        "hard-coded sizes, dropped tails, branches on the size or on the values, stale or partly written outputs, "
+        "writes to inputs, answers learnt by heart"
+    ),
+)
+def correctness(trial: Trial) -> Ruling:
+    start = monotonic()
+    shapes: set[object] = set()
+    for chosen in _cases(trial):
+        if trial.prepared.setting.cancelled():
+            return undecided(trial, "cancelled")
+        if trial.comparisons and monotonic() - start > _SOFT_SECONDS[trial.prepared.setting.depth]:
+            trial = trial.unchecked(f"{chosen} (out of time)")
+            continue
+        ruling = _one(trial, chosen, both=chosen.sizes not in shapes)
+        shapes.add(chosen.sizes)
+        if ruling.outcome != "passed":
+            return ruling
+        trial = ruling.trial
+    ruling = _declared(trial)
+    if ruling.outcome != "passed":
+        return ruling
+    trial = _alignment(ruling.trial)
+    if not trial.comparisons:
+        return undecided(trial, "nothing was compared: the plan has no outputs")
+    return passed(
+        trial, f"{len(trial.comparisons)} outputs compared; {len(trial.families)} families, {len(trial.sizes)} sizes"
+    )
+
+
+def _cases(trial: Trial) -> Iterator[Case]:
+    """A screen repeats the original's cached cases and adds one that is drawn now; a full verdict draws all anew."""
+    prepared = trial.prepared
+    contract, names = prepared.contract, families(prepared.workload)
+    if prepared.setting.depth != FULL:
+        yield from prepared.cases
+        if contract.base:
+            yield runs.case(hidden(contract.base, contract.rules, Draw()), names[0], runs.draw_seed())
+        return
+    every = tuple(dict.fromkeys((*names, *prepared.selftest.families)))
+    for family in every:
+        yield runs.case(contract.base, family, runs.draw_seed())
+    for name, sizes in contract.tried.items():
+        if dict(sizes) != dict(contract.base):
+            yield runs.case(sizes, every[0], runs.draw_seed())
+            if name in ("primes", "plus one") and len(every) > 1:
+                yield runs.case(sizes, every[-1], runs.draw_seed())
+    for place_ in range(2 if contract.base else 0):
+        drawn = hidden(contract.base, contract.rules, Draw())
+        yield runs.case(drawn, every[place_ % len(every)], runs.draw_seed())
+    grown = {
+        name: min(4 * value, max(value, declared(prepared.workload)[name])) for name, value in contract.base.items()
+    }
+    grown = {name: contract.rules[name].fit(value) for name, value in grown.items()}
+    if grown != dict(contract.base):
+        yield runs.case(grown, every[0], runs.draw_seed())
+
+
+def _truth(trial: Trial, chosen: Case) -> Truth | Answer:
+    held = trial.prepared.cache.truths
+    if chosen in held:
+        return held[chosen]
+    found = truth(trial.prepared.bench, chosen)
+    if isinstance(found, Truth) and chosen in trial.prepared.cases:
+        held[chosen] = found
+    return found
+
+
+def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
+    """One case; ``both``: over both prior contents, as the first case of every size is."""
+    prepared = trial.prepared
+    try:
+        known = _truth(trial, chosen)
+        bound = bound_at(prepared.workload, trial.candidate, dict(chosen.sizes))
+    except WorkloadError as error:
+        return wrong(trial, f"{error} ({chosen})")
+    if isinstance(known, Answer):
+        if known.status == "cancelled":
+            return undecided(trial, "cancelled")
+        return passed(trial.unchecked(f"{chosen}: the original does not run there"), "")
+    before = runs.for_candidate(known.before, bound)
+    assert trial.build is not None
+    setting = evolve(prepared.setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
+    found: list[Comparison] = []
+    for prior in PRIORS if both or not prepared.setting.device.emulated else PRIORS[:1]:
+        answer = runs.run(setting, trial.build, before, prior=prior)
+        if answer.status != "ok":
+            return not_ok(trial, answer, str(chosen), known)
+        found += disagreements(known, answer, prior)
+        if worst(found).grade == WRONG:
+            break
+    return _record(trial, chosen, known, found)
+
+
+def _record(trial: Trial, chosen: Case, known: Truth, found: list[Comparison]) -> Ruling:
+    if found and worst(found).grade == WRONG:
+        return wrong(trial, f"{worst(found).message} ({chosen})")
+    size = describe(dict(chosen.sizes))
+    trial = evolve(
+        trial,
+        comparisons=(*trial.comparisons, *found),
+        families=tuple(dict.fromkeys((*trial.families, chosen.family))),
+        sizes=tuple(dict.fromkeys((*trial.sizes, size))),
+        seeds=(*trial.seeds, chosen.seed),
+        oracle_used=trial.oracle_used or known.oracle,
+        largest=_larger(trial, chosen),
+    )
+    return passed(trial, "")
+
+
+def _larger(trial: Trial, chosen: Case) -> str:
+    """The larger of two sizes, by the bytes of all buffers."""
+
+    def nbytes(words: str) -> int:
+        sizes = {name: int(value) for name, _, value in (part.partition("=") for part in words.split()) if value}
+        bound = bound_at(trial.prepared.workload, trial.prepared.original, sizes)
+        return sum(buffer.nbytes for buffer in bound.buffers)
+
+    size = describe(dict(chosen.sizes))
+    return size if not trial.largest or nbytes(size) > nbytes(trial.largest) else trial.largest
+
+
+def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | None = None) -> Ruling:
+    """A run that did not end well: the candidate's fault, or ours."""
+    bad = serious(answer.faults)
+    if bad:
+        more = ""
+        if bad[0].kind == "step limit" and known is not None:
+            more = f"; the original ends after {known.answer.thread_instructions:,} thread-instructions"
+        return wrong(trial, f"{bad[0].kind} in {bad[0].kernel}: {place(bad[0])}{more} ({where})", bad[0])
+    if answer.status == "crashed":
+        return wrong(trial, f"crashed: {answer.message} ({where})")
+    return undecided(trial, f"{answer.message or answer.status} ({where})")
+
+
+def _declared(trial: Trial) -> Ruling:
+    """The declared size: whole on a GPU, on sampled blocks in the emulator."""
+    prepared = trial.prepared
+    known = prepared.sample
+    size = describe(declared(prepared.workload))
+    if not prepared.setting.device.emulated:
+        first = families(prepared.workload)[0]
+        return _one(trial, runs.case(declared(prepared.workload), first, runs.draw_seed()), both=True)
+    if size in trial.sizes:
+        return passed(trial, "")
+    if not isinstance(known, Sample):
+        return passed(trial.unchecked(f"the declared size {size}: {known.reason}"), "")
+    assert trial.build is not None
+    bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
+    found = judge_sample(prepared.setting, known, trial.build, bound)
+    where = f"{describe(dict(known.case.sizes))}, sampled blocks"
+    if found.answer.status != "ok":
+        if found.answer.status == "fault" and len(bound.steps) == 1:
+            return not_ok(trial, found.answer, where)
+        why = found.answer.message or (found.answer.faults[0].message if found.answer.faults else found.answer.status)
+        return passed(trial.unchecked(f"{where}: {why}"), "")
+    if found.comparisons and worst(list(found.comparisons)).grade == WRONG:
+        return wrong(trial, f"{worst(list(found.comparisons)).message} ({where})")
+    if not found.compared:
+        return passed(trial.unchecked(f"{where}: the two grids have no finished part in common"), "")
+    trial = evolve(
+        trial,
+        comparisons=(*trial.comparisons, *found.comparisons),
+        sampled=f"{found.blocks} blocks at {describe(dict(known.case.sizes))}",
+    )
+    return passed(trial.unchecked(f"the declared size {size}: {known.note}") if known.note else trial, "")
+
+
+def _alignment(trial: Trial) -> Trial:
+    """Allocations are aligned to 256 bytes, so a rewrite may count on it; that the original did not is worth a line."""
+    prepared = trial.prepared
+    if not prepared.contract.unaligned or not prepared.setting.device.emulated:
+        return trial
+    bound = bound_at(prepared.workload, trial.candidate, prepared.contract.base)
+    chosen = evolve(runs.case(prepared.contract.base, families(prepared.workload)[0], 1), shift=element(bound))
+    assert trial.build is not None
+    answer = runs.run(prepared.setting, trial.build, runs.contents(bound, chosen))
+    if any(fault.kind == "misaligned access" for fault in answer.faults):
+        return trial.unchecked(
+            "buffers that are not aligned as cudaMalloc aligns them: the original takes them, this does not"
+        )
+    return trial

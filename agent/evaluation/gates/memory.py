@@ -1,0 +1,139 @@
+"""Memory and races, in the emulator, for optimised and unoptimised code, against what the original does."""
+
+import numpy as np
+from attrs import evolve
+
+from agent.evaluation import runs
+from agent.evaluation.comparators.base import WRONG, worst
+from agent.evaluation.contract import place
+from agent.evaluation.gates.correctness import LEAST_STEPS, PATIENCE, not_ok
+from agent.evaluation.prepare import checker, unoptimised
+from agent.evaluation.runs import ALL_CHECKS, Case
+from agent.evaluation.setting import FULL
+from agent.evaluation.sizes import Sizes, bound_at
+from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
+from agent.evaluation.truth import Truth, disagreements, outputs
+from agent.execution.compiler import build
+from agent.execution.compiler.result import Build, CompileFailure
+from agent.execution.device import Answer, Fault
+from agent.workload.program import Program
+
+Hazards = frozenset[tuple[str, bool]]
+
+
+@gate(
+    "memory",
+    order=80,
+    reason="a race or a stray read can give right answers here and wrong ones on the card",
+    answers="missing barriers, reads past the end, uninitialised shared memory, results that hang on the block order",
+)
+def memory(trial: Trial) -> Ruling:
+    """Bounds, races, initialised reads and barriers at small sizes. A hazard refuses only if the original lacks it."""
+    notes: list[str] = []
+    for optimised in (True, False):
+        built = _build(trial, trial.candidate, optimised)
+        if isinstance(built, CompileFailure):
+            trial = trial.unchecked(f"unoptimised code: {built.message}")
+            continue
+        for sizes in _sizes(trial):
+            ruling = _checked(trial, built, sizes, optimised)
+            if ruling.outcome != "passed":
+                return ruling
+            trial = ruling.trial
+            notes += [ruling.reason] if ruling.reason else []
+    ruling = _other_order(trial)
+    if ruling.outcome != "passed":
+        return ruling
+    notes += [ruling.reason] if ruling.reason else []
+    return passed(ruling.trial, "; ".join(["no hazard that the original lacks", *dict.fromkeys(notes)]))
+
+
+def _sizes(trial: Trial) -> list[Sizes]:
+    tried = trial.prepared.contract.tried
+    wanted = ("base", "primes") if trial.prepared.setting.depth == FULL else ("base",)
+    return [tried[name] for name in wanted if name in tried] or [trial.prepared.contract.base]
+
+
+def _build(trial: Trial, program: Program, optimised: bool) -> Build | CompileFailure:
+    options = trial.prepared.setting.options
+    if optimised and trial.build is not None and program is trial.candidate:
+        return trial.build
+    return build(program, options if optimised else unoptimised(options))
+
+
+def _checked(trial: Trial, built: Build, sizes: Sizes, optimised: bool) -> Ruling:
+    answer = _run(trial, trial.candidate, built, sizes)
+    kind = "" if optimised else "unoptimised code, "
+    words = f"{kind}{Case(tuple(sizes.items()), _family(trial), 0)}"
+    if answer.status not in ("ok", "fault"):
+        if answer.status == "cancelled":
+            return undecided(trial, "cancelled")
+        return passed(trial.unchecked(f"memory and races, {words}: {answer.message or answer.status}"), "")
+    allowed = _hazards_of_original(trial, sizes, optimised)
+    new = [fault for fault in answer.faults if (fault.kind, fault.benign) not in allowed]
+    bad = [fault for fault in new if not fault.benign]
+    if bad:
+        return wrong(
+            trial, f"{bad[0].kind} in {bad[0].kernel}: {place(bad[0])}; the original has none ({words})", bad[0]
+        )
+    return passed(trial, _same_values(new))
+
+
+def _same_values(faults: list[Fault]) -> str:
+    """Several threads write one value to one place: no wrong result, and worth a word."""
+    return f"several threads write equal values (line {faults[0].where.line})" if faults else ""
+
+
+def _family(trial: Trial) -> str:
+    return trial.prepared.cases[0].family
+
+
+def _run(trial: Trial, program: Program, built: Build, sizes: Sizes) -> Answer:
+    prepared = trial.prepared
+    bound = bound_at(prepared.workload, program, sizes)
+    before = runs.contents(bound, runs.case(sizes, _family(trial), prepared.cases[0].seed))
+    return runs.run(prepared.setting, built, before, checks=ALL_CHECKS, device=checker(prepared.setting), seconds=30.0)
+
+
+def _hazards_of_original(trial: Trial, sizes: Sizes, optimised: bool) -> Hazards:
+    """Found once for each size and kind of code. Where the original does not run, it excuses nothing."""
+    held = trial.prepared.cache.hazards
+    key = (tuple(sizes.items()), optimised)
+    if key not in held:
+        original = trial.prepared.original
+        built = trial.prepared.build if optimised else _build(trial, original, optimised)
+        answer = None if isinstance(built, CompileFailure) else _run(trial, original, built, sizes)
+        held[key] = frozenset((fault.kind, fault.benign) for fault in answer.faults) if answer else frozenset()
+    return held[key]
+
+
+def _other_order(trial: Trial) -> Ruling:
+    """Blocks in another order: still right, and the same bits if the original's are."""
+    prepared = trial.prepared
+    if not prepared.setting.device.emulated or not trial.build:
+        return passed(trial, "")
+    known = prepared.cache.truths.get(prepared.cases[0])
+    if not isinstance(known, Truth):
+        return passed(trial, "")
+    bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
+    before = runs.for_candidate(known.before, bound)
+    setting = evolve(prepared.setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
+    plain = runs.run(setting, trial.build, before)
+    turned = runs.run(setting, trial.build, before, blocks=_backwards)
+    for answer in (plain, turned):
+        if answer.status != "ok":
+            return not_ok(trial, answer, f"blocks in another order, {known.case}", known)
+    found = disagreements(known, turned)
+    if found and worst(found).grade == WRONG:
+        return wrong(trial, f"with the blocks in another order {worst(found).message} ({known.case})")
+    same = all(
+        np.array_equal(plain.outputs[item.name], turned.outputs[item.name]) for item in outputs(known.before.bound)
+    )
+    if same or not prepared.contract.deterministic:
+        return passed(trial, "")
+    words = "its last bits depend on the order of the blocks, the original's do not"
+    return passed(trial.unchecked(words), words)
+
+
+def _backwards(total: int) -> tuple[int, ...]:
+    return tuple(range(total - 1, -1, -1))

@@ -1,0 +1,22 @@
+"""The checker itself, on wrong answers made from the original's own."""
+
+from agent.evaluation.trial import NOT_APPLICABLE, Ruling, Trial, gate, passed, undecided
+
+
+@gate(
+    "self-test",
+    order=40,
+    reason="a checker that accepts zeros proves nothing about a kernel",
+    answers="outputs smaller than the tolerance, sums near zero, inputs that influence nothing, stale outputs",
+)
+def self_test(trial: Trial) -> Ruling:
+    found = trial.prepared.selftest
+    if found.survived:
+        return undecided(
+            trial, f"this workload cannot tell a right kernel from a wrong one: {'; '.join(found.survived)}"
+        )
+    notes = [f"inputs that influence nothing: {', '.join(found.silent)}"] if found.silent else []
+    if not found.killed:
+        reason = "every output is what a wrong kernel would give too"
+        return Ruling(NOT_APPLICABLE, "; ".join([reason, *notes]), trial.unchecked(reason))
+    return passed(trial.unchecked(*notes), "; ".join([f"{len(found.killed)} mutants killed", *notes]))

@@ -1,0 +1,154 @@
+"""A candidate through the gates, cheap to dear, to a verdict on three axes."""
+
+import hashlib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from time import monotonic
+
+from agent.evaluation.comparators.base import LESS, Errors, worst
+from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
+from agent.evaluation.gates import gates
+from agent.evaluation.prepare import Prepared
+from agent.evaluation.trial import FAILED, UNDECIDED, Ruling, Trial, result, undecided
+from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
+from agent.execution.device import Fault
+from agent.workload.program import Program
+
+BETTER = 0.5
+"""``better``: the error, largest and root mean square, is at most this part of the original's, everywhere."""
+
+
+def judge(
+    prepared: Prepared,
+    candidate: Program,
+    allow_lossy: bool = False,
+    progress: Callable[[GateResult], None] | None = None,
+    scope: str = "plan",
+) -> Verdict:
+    """Run the gates until one says no. ``progress`` is told each gate's result; ``scope`` is what the rewrite may
+    change (``drop-in``, ``relaunch``, ``plan``). Never raises for what the candidate is or does."""
+    trial = Trial(prepared, candidate, allow_lossy, scope)
+    results: list[GateResult] = []
+    last: Ruling | None = None
+    for gate in gates():
+        start = monotonic()
+        last = undecided(trial, "cancelled") if prepared.setting.cancelled() else gate.run(trial)
+        trial = last.trial
+        results.append(result(gate, last, monotonic() - start))
+        if progress is not None:
+            progress(results[-1])
+        if last.outcome in (FAILED, UNDECIDED):
+            break
+    assert last is not None
+    return _verdict(trial, tuple(results), last)
+
+
+def _verdict(trial: Trial, results: tuple[GateResult, ...], last: Ruling) -> Verdict:
+    ended = last.outcome in (FAILED, UNDECIDED)
+    state = last.state if ended and last.state != "less" else "right"
+    estimated = _estimate(trial) if state == "right" and not trial.prepared.setting.cancelled() else "not right"
+    return Verdict(
+        correctness=_correctness(trial, state, last.reason if state != "right" else "", last.fault),
+        precision=_precision(trial, state),
+        speed=_speed(trial, estimated) if state == "right" else Speed("none", note=f"the rewrite is {state}"),
+        gates=results,
+        evidence=_evidence(trial, estimated),
+    )
+
+
+def _estimate(trial: Trial) -> Estimate | str:
+    prepared = trial.prepared
+    known = prepared.original_estimate
+    if isinstance(known, str):
+        return known
+    assert trial.build is not None
+    return estimate(trial.candidate, trial.build, prepared.workload, prepared.setting, [known.sizes])
+
+
+def _speed(trial: Trial, estimated: Estimate | str) -> Speed:
+    return speed(trial.prepared.original_estimate, estimated, trial.prepared.setting)
+
+
+def _correctness(trial: Trial, state: str, reason: str, fault: Fault | None) -> Correctness:
+    return Correctness(
+        state=state,
+        device=trial.prepared.setting.device.name,
+        reason=reason,
+        families=trial.families,
+        sizes=trial.sizes,
+        largest=trial.largest,
+        sampled=trial.sampled,
+        fault=fault,
+    )
+
+
+def _precision(trial: Trial, state: str) -> Precision:
+    prepared = trial.prepared
+    measured = [item for item in trial.comparisons if item.errors is not None]
+    if state != "right":
+        return Precision("unchecked", oracle=f"the rewrite is {state}")
+    if not measured:
+        return Precision("same", oracle=prepared.oracle)
+    errors = [item.errors for item in measured if item.errors is not None]
+    candidate, original = max(item.candidate for item in errors), max(item.original for item in errors)
+    if worst(measured).grade == LESS:
+        return Precision("less", candidate, original, prepared.oracle)
+    if not trial.oracle_used:
+        return Precision("unchecked", candidate, None, prepared.oracle)
+    return Precision("better" if _better(errors) else "same", candidate, original, prepared.oracle)
+
+
+def _better(errors: list[Errors]) -> bool:
+    pairs = [(item.candidate, item.original) for item in errors]
+    pairs += [(item.candidate_rms, item.original_rms) for item in errors]
+    return any(original > 0 for _, original in pairs) and all(mine <= BETTER * theirs for mine, theirs in pairs)
+
+
+def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
+    prepared = trial.prepared
+    setting, tested = prepared.setting, prepared.selftest
+    return Evidence(
+        original_hash=fingerprint(prepared.original),
+        candidate_hash=fingerprint(trial.candidate),
+        compiler=prepared.build.compiler,
+        flags=setting.options.flags,
+        arch=setting.options.arch,
+        device=setting.device.name,
+        contract=prepared.contract.summary,
+        seeds=trial.seeds,
+        mutants_killed=tested.killed,
+        mutants_not_applicable=tested.not_applicable,
+        errors=_worst_errors(trial),
+        counters=moved_counters(prepared.original_estimate, estimated),
+        resources=trial.resources,
+        not_checked=trial.not_checked,
+        tool=tool(),
+    )
+
+
+def _worst_errors(trial: Trial) -> dict[str, float]:
+    """The largest of each, over all runs and outputs."""
+    errors = [item.errors for item in trial.comparisons if item.errors is not None]
+    if not errors:
+        return {}
+    return {
+        "candidate max": max(item.candidate for item in errors),
+        "original max": max(item.original for item in errors),
+        "candidate rms": max(item.candidate_rms for item in errors),
+        "original rms": max(item.original_rms for item in errors),
+        "allowed max": max(item.limit for item in errors),
+        "lanes apart": float(sum(item.apart for item in errors)),
+    }
+
+
+def fingerprint(program: Program) -> str:
+    """A hash of a program's text and plan."""
+    return hashlib.sha256(program.document.text + repr(program.plan).encode()).hexdigest()
+
+
+def tool() -> str:
+    """Name and version of what made a verdict."""
+    try:
+        return f"cuda-lsp {version('cuda-lsp')}"
+    except PackageNotFoundError:
+        return "cuda-lsp (not installed)"

@@ -1,0 +1,261 @@
+"""Everything about the original that its candidates are judged by, found once."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from attrs import define, evolve, field, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.contract import Contract, find_contract, place
+from agent.evaluation.declared import Sample, Unsampled, sample, sample_sizes
+from agent.evaluation.estimate import Estimate, estimate
+from agent.evaluation.promotion import Refused, promote_options, promote_slice
+from agent.evaluation.ptx import Traits, traits
+from agent.evaluation.runs import Case
+from agent.evaluation.selftest import SelfTest, selftest
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import Sizes, bound_at, declared
+from agent.evaluation.truth import Bench, Truth, truth
+from agent.execution.compiler import build, compile_slice
+from agent.execution.compiler.result import Build, CompileFailure, Options
+from agent.execution.device import Answer, Device, Fault
+from agent.source.errors import SourceError
+from agent.source.slicing import device_slice
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+from agent.workload.program import Program
+from agent.workload.workload import Workload
+
+_SCREEN_FAMILIES = 3
+"""A screen runs the first family, small integers (exact) and one that stresses: the full verdict runs all."""
+
+_STRESS = ("large-mean", "spikes", "ties", "constant-rows")
+
+
+@frozen
+class Failure:
+    """Why the original cannot be judged against. ``kind``: ``does not compile``, ``unavailable``, ``refused`` (an
+    instruction that the emulator lacks), ``timeout``, ``crashed``, ``cancelled``, ``workload``."""
+
+    kind: str
+    message: str
+    fault: Fault | None = None
+
+
+@define(eq=False)
+class Cache:
+    """What a screen may use again for the next candidate. Seeds are secret and drawn once for each original."""
+
+    truths: dict[Case, Truth] = field(factory=dict, repr=False)
+    builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
+    hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
+
+
+@frozen(eq=False)
+class Prepared:
+    """``bench`` runs the original; ``sample`` is the declared size on sampled blocks, or why there is none.
+    ``oracle`` says in words what stands for the truth. ``cases`` are those that every candidate of a screen runs."""
+
+    original: Program
+    workload: Workload
+    setting: Setting
+    bench: Bench = field(repr=False)
+    contract: Contract
+    selftest: SelfTest
+    sample: Sample | Unsampled = field(repr=False)
+    oracle: str
+    cases: tuple[Case, ...]
+    traits: Traits
+    original_estimate: Estimate | str = field(repr=False)
+    cache: Cache = field(factory=Cache, repr=False)
+
+    @property
+    def build(self) -> Build:
+        return self.bench.build
+
+
+def checker(setting: Setting) -> Device:
+    """The device that has the checks: the emulator, whatever else there is."""
+    if setting.device.emulated:
+        return setting.device
+    from agent.execution.emulator import Emulator
+
+    return Emulator()
+
+
+def prepare(
+    original: Program, workload: Workload, setting: Setting, progress: Callable[[str], None] | None = None
+) -> Prepared | Failure:
+    """Compile the original, find its contract, build its oracle, test the checker, count its work.
+
+    ``progress`` is told each stage before it starts. A broken original comes back as Prepared with ``contract.broken``.
+    """
+    tell = progress or (lambda stage: None)
+    try:
+        return _prepare(original, workload, setting, tell)
+    except (WorkloadError, SourceError) as error:
+        return Failure("workload", str(error))
+
+
+def _prepare(
+    original: Program, workload: Workload, setting: Setting, tell: Callable[[str], None]
+) -> Prepared | Failure:
+    tell("compile")
+    bound_at(workload, original)
+    built = build(original, setting.options)
+    if isinstance(built, CompileFailure):
+        kind = "does not compile" if built.kind == "source" else built.kind
+        return Failure(
+            kind, f"the original does not compile: {built.message}" if kind == "does not compile" else built.message
+        )
+    bench = Bench(original, workload, setting, built)
+    tell("contract")
+    contract = find_contract(bench, checker(setting))
+    if isinstance(contract, Answer):
+        return _failure(contract, setting)
+    if contract.broken:
+        return _broken(bench, contract)
+    bench = evolve(bench, kinds=contract.kinds)
+    tell("oracle")
+    bench, oracle, first = _with_oracle(bench, contract)
+    if isinstance(first, Answer):
+        return _failure(first, setting)
+    tell("self-test")
+    return _finish(bench, contract, oracle, first, tell)
+
+
+def _finish(
+    bench: Bench, contract: Contract, oracle: str, first: Truth, tell: Callable[[str], None]
+) -> Prepared | Failure:
+    names = families(bench.workload)
+    chosen = [name for name in _screen_families(names) if name != first.case.family]
+    known: list[Truth] = [first]
+    for family in chosen:
+        found = _at(bench, contract.base, family)
+        if found is not None:
+            known.append(found)
+    rest = iter([name for name in names if name not in chosen and name != first.case.family])
+    tested, known_after = selftest(
+        bench, known, lambda: _next_truth(bench, contract, rest), [item.case.family for item in known]
+    )
+    if bench.setting.cancelled():
+        return Failure("cancelled", "cancelled")
+    tell("declared size")
+    sampled = sample(bench, contract)
+    fault = sampled.fault if isinstance(sampled, Unsampled) else None
+    tell("estimate")
+    sizes = _estimate_sizes(bench, contract, sampled)
+    cache = Cache(truths={item.case: item for item in known_after})
+    return Prepared(
+        original=bench.original,
+        workload=bench.workload,
+        setting=bench.setting,
+        bench=bench,
+        contract=contract if fault is None else evolve(contract, broken=True, fault=fault, summary=_said(fault)),
+        selftest=tested,
+        sample=sampled,
+        oracle=oracle,
+        cases=_cases(contract, [item.case for item in known_after]),
+        traits=traits(bench.build.ptx),
+        original_estimate=estimate(bench.original, bench.build, bench.workload, bench.setting, sizes),
+        cache=cache,
+    )
+
+
+def _screen_families(names: Sequence[str]) -> list[str]:
+    wanted = [names[0], "small-integers", *(name for name in _STRESS if name in names)]
+    return [name for name in dict.fromkeys(wanted) if name in names][:_SCREEN_FAMILIES]
+
+
+def _at(bench: Bench, sizes: Sizes, family: str) -> Truth | None:
+    found = truth(bench, runs.case(sizes, family, runs.draw_seed()))
+    return found if isinstance(found, Truth) else None
+
+
+def _next_truth(bench: Bench, contract: Contract, rest: Iterator[str]) -> Truth | None:
+    for family in rest:
+        if bench.setting.cancelled():
+            return None
+        found = _at(bench, contract.base, family)
+        if found is not None:
+            return found
+    return None
+
+
+def _cases(contract: Contract, base: list[Case]) -> tuple[Case, ...]:
+    """All families at the base size, then the first family at every other size that the contract allows."""
+    family = base[0].family
+    others = [
+        runs.case(sizes, family, runs.draw_seed())
+        for name, sizes in contract.tried.items()
+        if dict(sizes) != dict(contract.base)
+    ]
+    return (*base, *others)
+
+
+def _with_oracle(bench: Bench, contract: Contract) -> tuple[Bench, str, Truth | Answer]:
+    """The bench with a float64 twin that was seen to fit, in words what it is, and the first truth."""
+    names = families(bench.workload)
+    chosen = runs.case(contract.base, names[0], runs.draw_seed())
+    if "numeric" not in bench.kinds.values():
+        return bench, "not needed: outputs are compared exactly", truth(bench, chosen)
+    wide = _oracle_build(bench)
+    if isinstance(wide, str):
+        return bench, f"none: {wide}", truth(bench, chosen)
+    with_twin = evolve(bench, oracle=wide)
+    found = truth(with_twin, chosen)
+    if isinstance(found, Answer) or found.oracle:
+        return with_twin, "original promoted to float64", found
+    return bench, "none: the original in float64 computes something else", truth(bench, chosen)
+
+
+def _oracle_build(bench: Bench) -> Build | str:
+    names = tuple(dict.fromkeys(launch.kernel for launch in bench.original.plan.launches()))
+    slice_ = device_slice(bench.original.document, names)
+    promoted = promote_slice(slice_, bound_at(bench.workload, bench.original))
+    if isinstance(promoted, Refused):
+        return promoted.reason
+    built = compile_slice(promoted, promote_options(bench.setting.options))
+    return f"in float64 it does not compile ({built.message})" if isinstance(built, CompileFailure) else built
+
+
+def _said(fault: Fault) -> str:
+    return f"{fault.kind} in {fault.kernel} at the declared size: {place(fault)}"
+
+
+def _estimate_sizes(bench: Bench, contract: Contract, sampled: Sample | Unsampled) -> list[Sizes]:
+    sizes: list[Sizes] = [declared(bench.workload), sample_sizes(bench, dict(contract.base))]
+    if isinstance(sampled, Sample):
+        sizes.append(dict(sampled.case.sizes))
+    sizes.append(dict(contract.base))
+    return [item for place_, item in enumerate(sizes) if item not in sizes[:place_]]
+
+
+def _broken(bench: Bench, contract: Contract) -> Prepared:
+    """Nothing more is asked of an original that breaks its own contract."""
+    return Prepared(
+        original=bench.original,
+        workload=bench.workload,
+        setting=bench.setting,
+        bench=bench,
+        contract=contract,
+        selftest=SelfTest((), (), (), (), ()),
+        sample=Unsampled("the original is broken"),
+        oracle="none: the original is broken",
+        cases=(),
+        traits=traits(bench.build.ptx),
+        original_estimate="the original is broken",
+    )
+
+
+def _failure(answer: Answer, setting: Setting) -> Failure:
+    """Why the original did not run, in words."""
+    fault = answer.faults[0] if answer.faults else None
+    message = answer.message or (place(fault) if fault else answer.status)
+    kind = answer.status if answer.status != "fault" else "refused"
+    if kind == "timeout":
+        message = f"the original did not end in time even at small sizes: {message}"
+    return Failure(kind, message, fault)
+
+
+def unoptimised(options: Options) -> Options:
+    return evolve(options, optimised=False)

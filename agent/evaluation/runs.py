@@ -1,0 +1,202 @@
+"""One run of one program on one set of contents: the common ground of contract, gates and estimate."""
+
+import secrets
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from attrs import field, frozen
+
+from agent.evaluation.promotion import promote_bound, promote_bytes
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import Sizes, describe
+from agent.execution.compiler.result import Build
+from agent.execution.device import Answer, Bytes, Device, Image, Poison, Recipe, Request
+from agent.workload.binding import Bound, BoundBuffer
+from agent.workload.dtypes import base, is_float, size_of
+from agent.workload.generators import recipe
+from agent.workload.workload import Access
+
+PRIORS = (0xCB, 0x34)
+"""Two prior contents of outputs and scratch, every bit of one the opposite of the other's: a byte that shows both
+was not written, whatever the kernel computes."""
+
+ALL_CHECKS = frozenset({"bounds", "races", "initialised", "barriers"})
+BOUNDS = frozenset({"bounds"})
+
+Blocks = Callable[[int], tuple[int, ...]]
+
+
+@frozen
+class Case:
+    """Sizes, an input family and the seed of its contents. ``lazy`` contents are made page by page, for sizes that do
+    not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary."""
+
+    sizes: tuple[tuple[str, int], ...]
+    family: str
+    seed: int
+    lazy: bool = False
+    shift: int = 0
+
+    def __str__(self) -> str:
+        """Never the seed: what is said here may reach whoever writes the next candidate."""
+        return f"{describe(dict(self.sizes))}, {self.family} inputs"
+
+
+def case(sizes: Sizes, family: str, seed: int, lazy: bool = False) -> Case:
+    return Case(tuple(sizes.items()), family, seed, lazy)
+
+
+def draw_seed() -> int:
+    """A seed that nobody could know before: 63 bits from the operating system."""
+    return secrets.randbits(63)
+
+
+@frozen
+class Contents:
+    """What the buffers hold before a run. ``images`` by buffer name, without outputs' poison."""
+
+    bound: Bound
+    given: Mapping[str, Bytes | Recipe] = field(repr=False)
+    shift: int = 0
+
+
+def contents(bound: Bound, chosen: Case) -> Contents:
+    """Contents of every buffer that the plan reads first."""
+    given: dict[str, Bytes | Recipe] = {}
+    for buffer in bound.buffers:
+        if buffer.scratch and buffer.zeroed:
+            given[buffer.name] = Recipe(buffer.nbytes, _zeros)
+        elif not buffer.scratch and buffer.access is not Access.OUT:
+            make = recipe(buffer, chosen.family, chosen.seed)
+            given[buffer.name] = Recipe(buffer.nbytes, make) if chosen.lazy else make(0, buffer.nbytes)
+    return Contents(bound, given, chosen.shift)
+
+
+def _zeros(start: int, stop: int) -> Bytes:
+    return np.zeros(max(0, stop - start), np.uint8)
+
+
+def images(before: Contents, prior: int) -> tuple[Image, ...]:
+    """The buffers as the device gets them; outputs and scratch poisoned with ``prior``."""
+    return tuple(
+        Image(
+            buffer.name,
+            buffer.nbytes,
+            before.given.get(buffer.name, Poison(prior)),
+            offset=0 if buffer.symbol else before.shift,
+            symbol=buffer.symbol,
+        )
+        for buffer in before.bound.buffers
+    )
+
+
+def run(
+    setting: Setting,
+    build: Build,
+    before: Contents,
+    *,
+    prior: int = PRIORS[0],
+    checks: frozenset[str] = BOUNDS,
+    blocks: Blocks | None = None,
+    count: bool = False,
+    device: Device | None = None,
+    seconds: float | None = None,
+    bound: Bound | None = None,
+) -> Answer:
+    """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents."""
+    steps = (bound or before.bound).steps
+    return (device or setting.device).run(
+        Request(
+            build=build,
+            steps=steps,
+            images=images(before, prior),
+            outputs=tuple(buffer.name for buffer in before.bound.buffers if not buffer.scratch),
+            checks=checks,
+            blocks=blocks,
+            step_cap=setting.step_cap,
+            seconds=min(setting.seconds, seconds or setting.seconds),
+            count=count,
+            cancelled=setting.cancelled,
+        )
+    )
+
+
+def for_candidate(before: Contents, bound: Bound) -> Contents:
+    """The same contents under another plan: the workload's buffers keep theirs, the plan's own scratch is new."""
+    kept = {name: data for name, data in before.given.items() if not _scratch(before.bound, name)}
+    zeroed = {
+        buffer.name: Recipe(buffer.nbytes, _zeros) for buffer in bound.buffers if buffer.scratch and buffer.zeroed
+    }
+    return Contents(bound, kept | zeroed, before.shift)
+
+
+def _scratch(bound: Bound, name: str) -> bool:
+    return any(buffer.name == name and buffer.scratch for buffer in bound.buffers)
+
+
+def nudged(before: Contents, seed: int) -> Contents | None:
+    """The contents with every float moved by one unit in the last place, up or down by chance; None without floats."""
+    changed: dict[str, Bytes | Recipe] = {}
+    for buffer in before.bound.buffers:
+        data = before.given.get(buffer.name)
+        if data is not None and is_float(buffer.dtype) and not buffer.scratch:
+            changed[buffer.name] = _nudge_all(data, buffer, seed)
+    return Contents(before.bound, {**before.given, **changed}, before.shift) if changed else None
+
+
+def _nudge_all(data: Bytes | Recipe, buffer: BoundBuffer, seed: int) -> Bytes | Recipe:
+    scalar = base(buffer.dtype)[0]
+    if not isinstance(data, Recipe):
+        return _nudge(data, scalar, 0, seed)
+    width, make = size_of(scalar), data.make
+
+    def moved(start: int, stop: int) -> Bytes:
+        begin, end = start // width * width, min(data.nbytes, -(-stop // width) * width)
+        return _nudge(make(begin, end), scalar, begin // width, seed)[start - begin : stop - begin]
+
+    return Recipe(data.nbytes, moved)
+
+
+def _nudge(data: Bytes, scalar: str, place: int, seed: int) -> Bytes:
+    """One step in the bit pattern is one unit in the last place; zeros and what is not finite stay (as does the
+    largest finite value, which would become infinite). The direction depends on seed and place alone."""
+    kind, mantissa = {"f16": ("<i2", 10), "bf16": ("<i2", 7), "f32": ("<i4", 23), "f64": ("<i8", 52)}[scalar]
+    bits = np.ascontiguousarray(data).view(kind).copy()
+    size = bits.dtype.itemsize * 8
+    magnitude = bits & bits.dtype.type((1 << (size - 1)) - 1)
+    infinite = ((1 << (size - 1 - mantissa)) - 1) << mantissa
+    moves = (magnitude > 0) & (magnitude < infinite - 1)
+    index = np.arange(place, place + len(bits), dtype=np.uint64) + np.uint64(seed & 0xFFFF_FFFF)
+    up = (index * np.uint64(0x9E37_79B9_7F4A_7C15)) >> np.uint64(63)
+    bits[moves] += np.where(up[moves] != 0, 1, -1).astype(bits.dtype)
+    return bits.view(np.uint8)
+
+
+def widened(before: Contents) -> Contents:
+    """The same contents for the float64 twin."""
+    dtypes = {buffer.name: buffer.dtype for buffer in before.bound.buffers}
+    wide = promote_bound(before.bound)
+    given: dict[str, Bytes | Recipe] = {}
+    for buffer in wide.buffers:
+        data = before.given.get(buffer.name)
+        if data is None:
+            continue
+        if buffer.scratch:
+            given[buffer.name] = Recipe(buffer.nbytes, _zeros)
+        else:
+            given[buffer.name] = _widen(data, dtypes[buffer.name])
+    return Contents(wide, given, 2 * before.shift)
+
+
+def _widen(data: Bytes | Recipe, dtype: str) -> Bytes | Recipe:
+    if base(dtype)[0] != "f32":
+        return data
+    if not isinstance(data, Recipe):
+        return promote_bytes(data, dtype)
+    make = data.make
+
+    def wide(start: int, stop: int) -> Bytes:
+        first, last = start // 8, -(-stop // 8)
+        return promote_bytes(make(4 * first, 4 * last), dtype)[start - 8 * first : stop - 8 * first]
+
+    return Recipe(2 * data.nbytes, wide)

@@ -1,0 +1,95 @@
+"""A candidate on its way through the gates: what is known of it so far, and what a gate rules."""
+
+from collections.abc import Callable, Mapping
+
+from attrs import evolve, field, frozen
+
+from agent.evaluation.comparators import Comparison
+from agent.evaluation.prepare import Prepared
+from agent.evaluation.verdict import GateResult
+from agent.execution.compiler.result import Build, Resources
+from agent.execution.device import Fault
+from agent.workload.binding import Bound
+from agent.workload.program import Program
+
+PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
+NOT_APPLICABLE, NOT_CHECKED = "not applicable", "not checked"
+
+
+@frozen
+class Trial:
+    """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran."""
+
+    prepared: Prepared = field(repr=False)
+    candidate: Program = field(repr=False)
+    allow_lossy: bool
+    scope: str
+    bound: Bound | None = field(default=None, repr=False)
+    build: Build | None = field(default=None, repr=False)
+    comparisons: tuple[Comparison, ...] = field(default=(), repr=False)
+    families: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    largest: str = ""
+    sampled: str = ""
+    seeds: tuple[int, ...] = ()
+    oracle_used: bool = False
+    not_checked: tuple[str, ...] = ()
+    resources: Mapping[str, tuple[Resources | None, Resources | None]] = field(factory=dict)
+
+    def unchecked(self, *words: str) -> "Trial":
+        return evolve(self, not_checked=tuple(dict.fromkeys((*self.not_checked, *words))))
+
+
+@frozen
+class Ruling:
+    """What a gate found. A ruling that is ``failed`` or ``undecided`` ends the trial; ``state`` is then the verdict on
+    correctness (``wrong``, ``undecided``), or ``less`` where the candidate is right and less precise."""
+
+    outcome: str
+    reason: str
+    trial: Trial
+    state: str = ""
+    fault: Fault | None = None
+
+
+Run = Callable[[Trial], Ruling]
+
+
+@frozen
+class Gate:
+    """``order``: cheap gates come first. ``reason``: why it exists. ``answers``: the cheat or fault that it answers."""
+
+    name: str
+    order: int
+    reason: str
+    answers: str
+    run: Run = field(repr=False)
+
+
+REGISTERED: dict[str, Gate] = {}
+
+
+def gate(name: str, order: int, reason: str, answers: str) -> Callable[[Run], Run]:
+    """Register a gate beside its definition."""
+
+    def register(run: Run) -> Run:
+        REGISTERED[name] = Gate(name, order, reason, answers, run)
+        return run
+
+    return register
+
+
+def passed(trial: Trial, reason: str) -> Ruling:
+    return Ruling(PASSED, reason, trial)
+
+
+def wrong(trial: Trial, reason: str, fault: Fault | None = None) -> Ruling:
+    return Ruling(FAILED, reason, trial, "wrong", fault)
+
+
+def undecided(trial: Trial, reason: str) -> Ruling:
+    return Ruling(UNDECIDED, reason, trial, "undecided")
+
+
+def result(found: Gate, ruling: Ruling, seconds: float) -> GateResult:
+    return GateResult(found.name, ruling.outcome, ruling.reason, seconds)

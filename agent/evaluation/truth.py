@@ -1,0 +1,239 @@
+"""What the original answers to one case, how sure that answer is, and whether a candidate's answer agrees."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import field, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.comparators import Comparison, Expected, compare
+from agent.evaluation.comparators.base import WRONG, first
+from agent.evaluation.comparators.numeric import APART, FEW, fits
+from agent.evaluation.runs import PRIORS, Case, Contents
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import bound_at
+from agent.evaluation.values import Mask, lane_mask, to_floats
+from agent.execution.compiler.result import Build
+from agent.execution.device import Answer, Bytes
+from agent.workload.binding import Bound, BoundBuffer
+from agent.workload.dtypes import is_float
+from agent.workload.program import Program
+from agent.workload.workload import Access, Workload
+
+EXACT_FAMILY = "small-integers"
+
+
+@frozen
+class Bench:
+    """What truths are made with: the original compiled, its float64 twin (or None), and how each output is compared."""
+
+    original: Program
+    workload: Workload
+    setting: Setting
+    build: Build = field(repr=False)
+    oracle: Build | None = field(default=None, repr=False)
+    kinds: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class Truth:
+    """``written`` marks, per byte and output, what the original wrote. ``exact`` outputs had no rounding at all."""
+
+    case: Case
+    before: Contents = field(repr=False)
+    expected: tuple[Expected, ...]
+    written: Mapping[str, Mask] = field(repr=False)
+    answer: Answer = field(repr=False)
+    oracle: bool = False
+
+
+def truth(bench: Bench, chosen: Case) -> Truth | Answer:
+    """The original's answer with its sensitivity and, where there is an oracle that fits, float64's. An Answer that is
+    not ``ok`` comes back as it is."""
+    bound = bound_at(bench.workload, bench.original, dict(chosen.sizes))
+    before = runs.contents(bound, chosen)
+    answer = runs.run(bench.setting, bench.build, before)
+    if answer.status != "ok":
+        return answer
+    written = _written(bench, before, answer)
+    if isinstance(written, Answer):
+        return written
+    moved = _moved(bench, before, chosen)
+    oracle = _oracle(bench, before)
+    expected = tuple(
+        _expected(bench, buffer, before, answer, written[buffer.name], moved, oracle, chosen)
+        for buffer in outputs(bound)
+    )
+    return Truth(chosen, before, expected, written, answer, any(item.oracle is not None for item in expected))
+
+
+def outputs(bound: Bound) -> list[BoundBuffer]:
+    return [buffer for buffer in bound.buffers if not buffer.scratch and buffer.access is not Access.IN]
+
+
+def inputs(bound: Bound) -> list[BoundBuffer]:
+    return [buffer for buffer in bound.buffers if not buffer.scratch and buffer.access is not Access.OUT]
+
+
+def _written(bench: Bench, before: Contents, answer: Answer) -> dict[str, Mask] | Answer:
+    """Per byte of each output. In a buffer that is also an input every byte counts."""
+    second: Answer | None = None
+    if answer.written is None:
+        second = runs.run(bench.setting, bench.build, before, prior=PRIORS[1])
+        if second.status != "ok":
+            return second
+    found: dict[str, Mask] = {}
+    for buffer in outputs(before.bound):
+        if buffer.access is Access.INOUT:
+            found[buffer.name] = np.ones(buffer.nbytes, np.bool_)
+        elif second is None:
+            assert answer.written is not None
+            found[buffer.name] = answer.written[buffer.name]
+        else:
+            found[buffer.name] = touched(answer.outputs[buffer.name], second.outputs[buffer.name])
+    return found
+
+
+def touched(one: Bytes, other: Bytes) -> Mask:
+    """Which bytes were written, from two runs over the two prior contents."""
+    return np.asarray((one != PRIORS[0]) | (other != PRIORS[1]))
+
+
+def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
+    """The original again on inputs that moved by one unit in the last place."""
+    if not any(is_float(buffer.dtype) for buffer in outputs(before.bound)):
+        return None
+    near = runs.nudged(before, chosen.seed ^ 1)
+    answer = runs.run(bench.setting, bench.build, near) if near is not None else None
+    return answer if answer is not None and answer.status == "ok" else None
+
+
+def _oracle(bench: Bench, before: Contents) -> Answer | None:
+    if bench.oracle is None:
+        return None
+    answer = runs.run(bench.setting, bench.oracle, runs.widened(before))
+    return answer if answer.status == "ok" else None
+
+
+def _expected(
+    bench: Bench,
+    buffer: BoundBuffer,
+    before: Contents,
+    answer: Answer,
+    written: Mask,
+    moved: Answer | None,
+    oracle: Answer | None,
+    chosen: Case,
+) -> Expected:
+    original = answer.outputs[buffer.name]
+    kind = bench.kinds.get(buffer.name, "exact")
+    spread, spread_rms, exact, wide = 0.0, 0.0, False, None
+    if kind == "numeric":
+        values, lanes = to_floats(original, buffer.dtype), lane_mask(written, buffer.dtype)
+        if moved is not None:
+            spread, spread_rms = spread_of(values[lanes], to_floats(moved.outputs[buffer.name], buffer.dtype)[lanes])
+        if oracle is not None and buffer.dtype.startswith("f32"):
+            wide = to_floats(oracle.outputs[buffer.name], "f64")
+            wide = wide if fits(values[lanes], wide[lanes]) else None
+        if wide is not None and chosen.family == EXACT_FAMILY:
+            exact = bool(np.array_equal(values[lanes], wide[lanes]))
+    return Expected(
+        name=buffer.name,
+        dtype=buffer.dtype,
+        original=original,
+        written=lane_mask(written, buffer.dtype),
+        kind=kind,
+        oracle=wide,
+        spread=spread,
+        spread_rms=spread_rms,
+        exact=exact,
+        tolerance=_tolerance(bench.workload, buffer.name),
+        prior=PRIORS[0],
+        inputs={
+            item.name: (item.dtype, data)
+            for item in inputs(before.bound)
+            if isinstance(data := before.given.get(item.name), np.ndarray)
+        },
+    )
+
+
+def spread_of(
+    values: "np.ndarray[tuple[int], np.dtype[np.float64]]", near: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> tuple[float, float]:
+    """How far lanes moved: the most, and in the root mean square. Lanes that jumped (a branch went the other way) say
+    nothing about rounding and are left out while they are few."""
+    finite = np.isfinite(values) & np.isfinite(near)
+    if not finite.any():
+        return 0.0, 0.0
+    distance = np.abs(values[finite] - near[finite])
+    jumps = distance > APART * np.abs(values[finite]).max()
+    if jumps.sum() <= max(1, FEW * len(distance)):
+        distance = np.where(jumps, 0.0, distance)
+    return float(distance.max()), float(np.sqrt(np.mean(np.square(distance))))
+
+
+def _tolerance(workload: Workload, name: str) -> float | None:
+    return dict(workload.comparators)[name].tolerance if name in dict(workload.comparators) else None
+
+
+def disagreements(known: Truth, answer: Answer, prior: int = PRIORS[0]) -> list[Comparison]:
+    """Each output compared, and what must not be written found untouched. ``answer`` is the candidate's, ``ok``, run
+    over the same contents."""
+    found = [unchanged for buffer in inputs(known.before.bound) if (unchanged := _input(known, buffer, answer))]
+    for item in known.expected:
+        data = answer.outputs[item.name]
+        strays = _strays(known, item, answer, prior)
+        found.append(strays if strays is not None else compare(item, data))
+    return found
+
+
+def _input(known: Truth, buffer: BoundBuffer, answer: Answer) -> Comparison | None:
+    """A read-only input must hold what it held; where the device knows, it must not be written at all."""
+    given = known.before.given.get(buffer.name)
+    if buffer.access is not Access.IN or buffer.name not in answer.outputs:
+        return None
+    if answer.written is not None and buffer.name in answer.written:
+        changed = answer.written[buffer.name]
+    elif isinstance(given, np.ndarray):
+        changed = answer.outputs[buffer.name] != given
+    else:
+        return None
+    if not changed.any():
+        return None
+    at = first(changed)
+    return Comparison(buffer.name, WRONG, f"writes {buffer.name}, a read-only input (first at byte {at})", at)
+
+
+def _strays(known: Truth, item: Expected, answer: Answer, prior: int) -> Comparison | None:
+    """Writes outside the original's written set, and places that the original writes and the candidate does not."""
+    if item.kind in ("multiset", "distribution"):
+        return None
+    was = item.written
+    if answer.written is not None:
+        now = lane_mask(answer.written[item.name], item.dtype)
+        missing = (
+            was & ~now
+            if next(b for b in outputs(known.before.bound) if b.name == item.name).access is Access.OUT
+            else was & False
+        )
+        extra = now & ~was
+    else:
+        width = len(item.original) // max(1, len(was))
+        extra = ~was & (answer.outputs[item.name].reshape(-1, max(1, width)) != prior).any(axis=1)
+        missing = was & False
+    if extra.any():
+        return Comparison(
+            item.name,
+            WRONG,
+            f"writes {item.name}[{first(extra)}], which the original leaves alone ({int(extra.sum())} such places)",
+            first(extra),
+        )
+    if missing.any():
+        return Comparison(
+            item.name,
+            WRONG,
+            f"leaves {item.name}[{first(missing)}] unwritten, which the original writes "
+            f"({int(missing.sum())} of {int(was.sum())})",
+            first(missing),
+        )
+    return None
