@@ -6,7 +6,8 @@ Time is linear in the text: every search consumes what it read, and brackets are
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
@@ -33,6 +34,16 @@ class Blank:
     expansion: str = ""
 
 
+def blanks_in(blanks: Sequence[Blank], start: int, end: int) -> Sequence[Blank]:
+    """Those of ``blanks`` (in text order, as ``Document.blanks`` is) that begin at ``start <= offset < end``."""
+    first = bisect_left(blanks, start, key=_start)
+    return blanks[first : bisect_left(blanks, end, lo=first, key=_start)]
+
+
+def _start(found: Blank) -> int:
+    return found.span.start
+
+
 @frozen
 class Blanked:
     text: bytes
@@ -54,7 +65,8 @@ _ATTRIBUTES = (
 _TAKES_ARGUMENTS = frozenset(_ATTRIBUTES) - {b"__nv_pure__", b"__inline_hint__", b"__restrict"}
 _PRAGMAS = (b"_Pragma", b"__pragma", b"DO_PRAGMA")
 _LAMBDA = re.compile(rb"\]\s*((?:__(?:host|device|forceinline|noinline)__\s*)+)[({]")
-_STATEMENT = re.compile(rb"[;{}):]\s*([A-Z_][A-Z0-9_]{2,})[ \t]*(\(|\r?\n)")
+_CANDIDATE = rb"\s*([A-Z_][A-Z0-9_]{2,})[ \t]*(\(|\r?\n)"
+_STATEMENT, _FIRST_STATEMENT = re.compile(rb"[;{}):]" + _CANDIDATE), re.compile(_CANDIDATE)
 _NEXT_LINE = re.compile(rb"[ \t]*(?:\r?\n\s*([A-Za-z_}]?)|\Z)")
 _SPACE = re.compile(rb"\s*")
 _CONFIGURATION = re.compile(rb"[({,;]|>>>|>\s*>>|>>\s*>")
@@ -174,7 +186,8 @@ def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterat
 def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
     """Macros used as statements without a semicolon. In functions the argument stays (``CHECK(cudaMalloc(...))``)."""
     controls = control_macros(macros)
-    for match in _STATEMENT.finditer(code):
+    first = _FIRST_STATEMENT.match(code)
+    for match in (*([first] if first else ()), *_STATEMENT.finditer(code)):
         start, name = match.start(1), match.group(1)
         if name in controls:
             continue

@@ -43,7 +43,7 @@ _LIMIT = 4 << 20
 
 
 def kept_header(include: Include, words: frozenset[str]) -> tuple[str, ...] | None:
-    """The toolkit headers to include for this line, none if none of it is used; None if it is no such header."""
+    """The toolkit headers to include for a line, none if none of it is used; None if it is no such header."""
     for header, names in _DEVICE_HEADERS:
         if header.fullmatch(include.name):
             needed = any(names.match(word) or (len(word) > 3 and names.search(word)) for word in words)

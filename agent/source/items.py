@@ -7,6 +7,7 @@ from functools import cached_property
 from attrs import field, frozen
 from tree_sitter import Node
 
+from agent.source.blanking import blanks_in
 from agent.source.document import Document
 from agent.source.lexing import Directive, Macro, macro_of, scan
 from agent.source.macros import KNOWN_SPECIFIER
@@ -198,15 +199,15 @@ class _Reader:
         """The item's start, specifiers included that were blanked between it and the one before."""
         blanks = (
             blank.span.start
-            for blank in self.document.blanks
-            if blank.kind in ("specifier", "attribute") and previous <= blank.span.start < node.start_byte
+            for blank in blanks_in(self.document.blanks, previous, node.start_byte)
+            if blank.kind in ("specifier", "attribute")
         )
         return min((node.start_byte, *blanks))
 
     def _macro_calls(self, start: int, end: int) -> Iterator[Entry]:
         """Calls of this file's own macros between declarations, blanked for want of a semicolon."""
-        for blank in self.document.blanks:
-            if blank.kind == "statement" and start <= blank.span.start < end and blank.name in self.macros:
+        for blank in blanks_in(self.document.blanks, start, end):
+            if blank.kind == "statement" and blank.name in self.macros:
                 yield self._macro_call(blank.span, blank.name, blank.value, None)
 
     def _macro_call(self, span: Span, name: str, arguments: str, node: Node | None) -> Item:
@@ -240,9 +241,7 @@ class _Reader:
         if kind == "variable":
             equals = head.find(b"=")
             head = head[:equals] if equals >= 0 else head
-        hidden = " ".join(
-            b.expansion for b in self.document.blanks if span.start <= b.span.start < span.start + len(head)
-        )
+        hidden = " ".join(b.expansion for b in blanks_in(self.document.blanks, span.start, span.start + len(head)))
         if DEVICE.search(head) or "__device__" in hidden or "__global__" in hidden or known_device(head):
             return True
         if kind == "variable":

@@ -1,11 +1,12 @@
 """Every ``__global__`` definition of a text, also those that the parser lost."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node, Query, QueryCursor, Tree
 
-from agent.source.blanking import Blank
+from agent.source.blanking import Blank, blanks_in
 from agent.source.brackets import match_brackets
 from agent.source.kernel import Kernel, Parameter, TemplateParameter
 from agent.source.lexing import scan
@@ -64,7 +65,7 @@ def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
             break
         bare = inner
     outer = _outermost(node)
-    span = Span(_start(outer, blanks), node.end_byte)
+    span = Span(_start(node, blanks), node.end_byte)
     signature = Span(span.start, body.start_byte)
     return Kernel(
         name=text_of(text, bare),
@@ -75,7 +76,7 @@ def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
         signature=signature,
         body=span_of(body),
         name_span=span_of(bare),
-        line=text.count(b"\n", 0, bare.start_byte) + 1,
+        line=bare.start_point.row + 1,
         launch_bounds=_launch_bounds(text, signature, blanks),
         uses=free_names(text, span, outer) - {text_of(text, bare)},
         damage=_damage(text, outer),
@@ -91,19 +92,12 @@ def _outermost(node: Node) -> Node:
 
 def _start(node: Node, blanks: Sequence[Blank]) -> int:
     """Where the definition begins, specifiers that were blanked in front of it included."""
-    start = _outermost(node).start_byte
-    for blank in reversed(blanks):
-        if blank.span.end <= start and blank.kind in ("specifier", "attribute"):
-            if not _only_space(node, blank.span.end, start):
-                break
-            start = blank.span.start
-    return start
-
-
-def _only_space(node: Node, start: int, end: int) -> bool:
-    """True where nothing but white space is parsed between two offsets before ``node``."""
-    before = _outermost(node).prev_sibling
-    return start + 4000 > end and (before is None or before.end_byte <= start)
+    outer = _outermost(node)
+    start = outer.start_byte
+    before = outer.prev_sibling
+    floor = before.end_byte if before else (outer.parent.start_byte if outer.parent else 0)
+    hidden = [b for b in blanks_in(blanks, floor, start) if b.kind in ("specifier", "attribute")]
+    return hidden[0].span.start if hidden else start
 
 
 def _scopes(text: bytes, node: Node) -> list[str]:
@@ -167,7 +161,7 @@ def parameters_of(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Ite
             )
         written = text_of(text, node)
         before = text[node.start_byte : inner.start_byte if inner else node.end_byte].decode("utf-8", "replace")
-        hidden = [b for b in blanks if span_of(node).contains(b.span)]
+        hidden = blanks_in(blanks, node.start_byte, node.end_byte)
         whole = written if name is None else _without_name(text, node, name)
         yield Parameter(
             name=text_of(text, name) if name else "",
@@ -195,8 +189,8 @@ def _without_name(text: bytes, node: Node, name: Node) -> str:
 
 def _launch_bounds(text: bytes, signature: Span, blanks: Sequence[Blank]) -> tuple[str, ...]:
     """The arguments of ``__launch_bounds__`` (or of PyTorch's macros for it) in the signature, as written."""
-    for blank in blanks:
-        if signature.contains(blank.span) and ("LAUNCH_BOUNDS" in blank.name.upper() and blank.value):
+    for blank in blanks_in(blanks, signature.start, signature.end):
+        if "LAUNCH_BOUNDS" in blank.name.upper() and blank.value:
             return split_arguments(blank.value)
     return ()
 
@@ -218,7 +212,7 @@ def split_arguments(written: str) -> tuple[str, ...]:
 def _damage(text: bytes, outer: Node) -> str | None:
     error = first_error(outer)
     if error is not None:
-        line = text.count(b"\n", 0, error.start_byte) + 1
+        line = error.start_point.row + 1
         if error.is_missing:
             return f"a parse error at line {line}: '{error.type}' is missing"
         shown = " ".join(text_of(text, error).split())
@@ -242,9 +236,11 @@ def _lost(text: bytes, tree: Tree, found: Sequence[Kernel]) -> Iterator[Kernel]:
         return
     code = scan(text).code
     brackets = match_brackets(code)
-    end = 0
+    end, counted, last = 0, 0, 0
+    spans = sorted(kernel.span for kernel in found)
     for match in _GLOBAL.finditer(code):
-        if match.start() < end or any(k.span.start <= match.start() < k.span.end for k in found):
+        place = bisect_right(spans, Span(match.start(), len(text) + 1)) - 1
+        if match.start() < end or (place >= 0 and match.start() < spans[place].end):
             continue
         head = _LOST.match(code, match.end())
         while head is not None and head.group(1).startswith(b"__") and head.end() - 1 in brackets.closing:
@@ -259,7 +255,8 @@ def _lost(text: bytes, tree: Tree, found: Sequence[Kernel]) -> Iterator[Kernel]:
         end = brackets.closing.get(brace, len(text) - 1) + 1
         name = head.group(1).decode()
         start = Span(match.start(), end)
-        line = text.count(b"\n", 0, head.start(1)) + 1
+        counted += text.count(b"\n", last, head.start(1))
+        line, last = counted + 1, head.start(1)
         yield Kernel(
             name=name,
             qualified_name=name,

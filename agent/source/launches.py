@@ -34,7 +34,6 @@ def _launch(text: bytes, node: Node) -> LaunchSite | None:
     function = next((above for above in ancestors(node) if above.type == "function_definition"), None)
     shared = parts[2] if len(parts) > 2 else None
     error = first_error(node)
-    line = text.count(b"\n", 0, node.start_byte) + 1
     return LaunchSite(
         kernel=_bare_name(text, callee),
         callee=text_of(text, callee),
@@ -49,7 +48,7 @@ def _launch(text: bytes, node: Node) -> LaunchSite | None:
         block_span=span_of(parts[1]),
         shared_span=span_of(shared) if shared else None,
         argument_spans=tuple(span_of(child) for child in given),
-        line=line,
+        line=node.start_point.row + 1,
         function=function_name(text, function) if function else None,
         function_span=span_of(function) if function else None,
         loops=tuple(span_of(loop) for loop in enclosing_loops(node)),

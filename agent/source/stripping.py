@@ -4,6 +4,7 @@ import re
 
 from tree_sitter import Node
 
+from agent.source.blanking import blanks_in
 from agent.source.items import CONSTEXPR, DEVICE, Item, is_function, known_device
 from agent.source.lexing import spaces
 from agent.source.nodes import declared_name, descendants, text_of
@@ -60,8 +61,8 @@ def _whole(outer: Node, item: Item) -> Span:
     start = outer.start_byte
     before = outer.prev_sibling
     floor = max(item.span.start, before.end_byte if before else item.span.start)
-    for blank in item.document.blanks:
-        if blank.kind in ("specifier", "attribute") and floor <= blank.span.start < start:
+    for blank in blanks_in(item.document.blanks, floor, start):
+        if blank.kind in ("specifier", "attribute"):
             start = blank.span.start
             break
     after = outer.next_sibling
@@ -79,8 +80,7 @@ def _head(item: Item, function: Node, whole: Span) -> bytes:
 def _hidden_device(item: Item, whole: Span) -> bool:
     return any(
         "__device__" in blank.expansion or "__global__" in blank.expansion
-        for blank in item.document.blanks
-        if blank.expansion and whole.contains(blank.span)
+        for blank in blanks_in(item.document.blanks, whole.start, whole.end)
     )
 
 

@@ -1,0 +1,80 @@
+"""An incremental parse is a parse from scratch, whatever is edited."""
+
+from hypothesis import given, settings
+from tree_sitter import Node
+
+from agent.source.document import Document, parse
+from agent.source.nodes import walk
+from tests.source.strategies import clean_texts, edits, texts
+
+
+def shape(document: Document) -> list[tuple[str, int, int, bool]]:
+    return [(n.type, n.start_byte, n.end_byte, n.is_missing) for n in walk(document.tree.root_node, named=False)]
+
+
+def points(node: Node) -> list[tuple[int, int]]:
+    return [(found.start_point.row, found.start_point.column) for found in walk(node, named=False)]
+
+
+def assert_same(incremental: Document, scratch: Document) -> None:
+    assert str(incremental.tree.root_node) == str(scratch.tree.root_node)
+    assert shape(incremental) == shape(scratch)
+    assert points(incremental.tree.root_node) == points(scratch.tree.root_node)
+    assert incremental.blanks == scratch.blanks
+    assert incremental.kernels == scratch.kernels
+    assert incremental.launches == scratch.launches
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, edits)
+def test_any_edit_sequence_gives_the_tree_of_a_parse_from_scratch(text, changes):
+    check_edits(text, changes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(clean_texts, edits)
+def test_edits_of_sound_files_too(text, changes):
+    check_edits(text, changes)
+
+
+def check_edits(text, changes):
+    document = parse(text)
+    for where, gone, new in changes:
+        at = int(where * len(document.text))
+        edited = document.text[:at] + new + document.text[at + gone :]
+        before = shape(document)
+        incremental = parse(edited, "", document)
+        assert_same(incremental, parse(edited))
+        assert shape(document) == before, "the old document must not change"
+        document = incremental
+
+
+def test_an_edit_far_away_changes_what_is_blanked():
+    body = b"MY int f() { return 1; }\n" * 50
+    before = parse(b"#define NY __host__ __device__\n" + body)
+    assert not before.blanks
+    after = parse(b"#define MY __host__ __device__\n" + body, "", before)
+    assert_same(after, parse(after.text))
+    assert not after.tree.root_node.has_error
+    assert len(after.blanks) == 50
+
+
+def test_a_sound_file_is_parsed_incrementally_and_stays_equal():
+    text = b"".join(b"__global__ void k%d(float* x) { x[%d] = 1.f; }\n" % (i, i) for i in range(300))
+    document = parse(text)
+    for at in (17, len(text) // 2, len(text) - 3):
+        edited = text[:at] + b" " + text[at:]
+        assert_same(parse(edited, "", document), parse(edited))
+
+
+def test_crlf_counts_lines_by_line_feeds_only():
+    document = parse(b"\r\n\r\n\f__global__ void k(int* p)\r\n{\r\n}\r\n\r__global__ void j() {}")
+    assert [(k.name, k.line) for k in document.kernels] == [("k", 3), ("j", 6)]
+    assert document.line(0) == 1
+    assert document.line(len(document.text)) == 6
+
+
+def test_a_byte_order_mark_is_no_code():
+    document = parse(b"\xef\xbb\xbf__global__ void k() {}")
+    assert not document.tree.root_node.has_error
+    assert document.kernels[0].span.start == 3
