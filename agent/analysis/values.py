@@ -17,8 +17,10 @@ BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 VARYING = ("threadIdx", "blockIdx")
 
 INTEGERS = frozenset(
-    ("int", "unsigned", "long", "short", "size_t", "ssize_t", "ptrdiff_t", "uint")
-    + ("int32_t", "uint32_t", "int64_t", "uint64_t")
+    (
+        *("int", "unsigned", "long", "short", "size_t", "ssize_t", "ptrdiff_t", "uint"),
+        *("int32_t", "uint32_t", "int64_t", "uint64_t"),
+    )
 )
 
 PURE = frozenset(

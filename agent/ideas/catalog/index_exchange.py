@@ -7,10 +7,11 @@ from agent.ideas.registry import Match, Refusal, catalogued
 from agent.ideas.view import View
 
 EXAMPLE = """\
-// cuda-lsp: sizes rows=4096 cols=4096
-// cuda-lsp: in x f32[rows*cols]
-// cuda-lsp: out y f32[rows*cols]
-// cuda-lsp: launch grid=((rows+15)/16, (cols+15)/16) block=(16, 16) args=(x, y, rows, cols)
+// cuda-lsp: workload
+//   size     rows = 4096, cols = 4096
+//   buffer   x: f32[rows * cols] in normal
+//   buffer   y: f32[rows * cols] out
+//   launch   scale<<<dim3((rows + 15) / 16, (cols + 15) / 16), dim3(16, 16)>>>(x, y, rows, cols)
 __global__ void scale(const float* x, float* y, int rows, int cols) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     int col = blockIdx.y * blockDim.y + threadIdx.y;

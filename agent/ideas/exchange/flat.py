@@ -209,7 +209,8 @@ def _why_not(view: View) -> str:
     spelled = source_text(view.document, max(wasteful, key=lambda one: one.weight).access.node)
     return (
         f"`{spelled}` strides from thread to thread, but each thread owns a whole row and there is no second thread "
-        "index to exchange with: that takes another division of the work (a block or warp per row, or a tile in shared memory)"
+        "index to exchange with: that takes another division of the work (a block or warp per row, or a tile in "
+        "shared memory)"
     )
 
 

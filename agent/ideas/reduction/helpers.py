@@ -1,0 +1,106 @@
+"""Device functions that reduce over a block by warp shuffles, as text."""
+
+from attrs import frozen
+
+from agent.analysis.patterns.combination import Combination
+
+WORDS = {
+    "sum": "sum",
+    "product": "product",
+    "max": "maximum",
+    "min": "minimum",
+    "and": "bitwise and",
+    "or": "bitwise or",
+    "xor": "bitwise exclusive or",
+}
+NAMES = {op: f"block_{op}" for op in WORDS} | {"and": "block_and_bits", "or": "block_or_bits", "xor": "block_xor"}
+
+
+@frozen
+class Shape:
+    """What a helper is made for: the fold as the user spells it, the element's type, and how the block is laid out."""
+
+    op: str
+    function: str
+    type: str
+    planar: bool
+    template: bool
+
+    @property
+    def thread(self) -> str:
+        return "(threadIdx.y * blockDim.x + threadIdx.x)" if self.planar else "threadIdx.x"
+
+    @property
+    def threads(self) -> str:
+        return "(blockDim.x * blockDim.y)" if self.planar else "blockDim.x"
+
+
+def fold(shape: Shape, one: str, other: str) -> str:
+    """``one op other`` in the user's own spelling."""
+    if shape.function == "compare":
+        return f"{one} {'<' if shape.op == 'max' else '>'} {other} ? {other} : {one}"
+    if shape.function in "+*&|^":
+        return f"{one} {shape.function} {other}"
+    return f"{shape.function}({one}, {other})"
+
+
+def shape_of(combination: Combination, element: str, planar: bool, template: bool) -> Shape:
+    return Shape(combination.op, combination.function, element, planar, template)
+
+
+def every_thread(shape: Shape, name: str) -> str:
+    """A function whose result every thread of the block gets. One barrier inside; the caller's next write to
+    ``slots`` must be behind another. The butterfly folds the same pairs in every lane, so that all threads get the
+    same bits."""
+    return f"""\
+// The {WORDS[shape.op]} of `value` over the block, in every thread: by shuffles within each warp, then across the warps
+// through `slots`, one element a warp. The block's size is a power of two, at least 32. A barrier must come before
+// `slots` is written again.
+{_head(shape, name)}
+    for (int offset = 16; offset > 0; offset /= 2)
+        {_step(shape, "offset")}
+    if ({shape.thread} % 32 == 0) slots[{shape.thread} / 32] = value;
+    __syncthreads();
+    value = slots[{shape.thread} % ({shape.threads} / 32)];
+    for (int offset = {shape.threads} / 64; offset > 0; offset /= 2)
+        {_step(shape, "offset")}
+    return value;
+}}
+"""
+
+
+def first_element(shape: Shape, name: str) -> str:
+    """A function that leaves the result in ``slots[0]`` for all threads, as the tree did. Two barriers inside."""
+    return f"""\
+// Leaves the {WORDS[shape.op]} of `value` over the block in slots[0], visible to every thread: by shuffles within each
+// warp, then across the warps in the first one. The block's size is a power of two, at least 32.
+{_head(shape, name, "void")}
+    for (int offset = 16; offset > 0; offset /= 2)
+        {_step(shape, "offset")}
+    if ({shape.thread} % 32 == 0) slots[{shape.thread} / 32] = value;
+    __syncthreads();
+    if ({shape.thread} < 32) {{
+        value = slots[{shape.thread} % ({shape.threads} / 32)];
+        for (int offset = {shape.threads} / 64; offset > 0; offset /= 2)
+            {_step(shape, "offset")}
+        __syncwarp();
+        if ({shape.thread} == 0) slots[0] = value;
+    }}
+    __syncthreads();
+}}
+"""
+
+
+def _head(shape: Shape, name: str, result: str | None = None) -> str:
+    template = f"template <typename {shape.type}>\n" if shape.template else ""
+    element = shape.type
+    return f"{template}__device__ __forceinline__ {result or element} {name}({element} value, {element}* slots) {{"
+
+
+def _step(shape: Shape, offset: str) -> str:
+    shuffled = f"__shfl_xor_sync(0xffffffffu, value, {offset})"
+    if shape.function == "compare":
+        return f"{{ const {shape.type} other = {shuffled}; value = {fold(shape, 'value', 'other')}; }}"
+    if shape.function in "+*&|^":
+        return f"value {shape.function}= {shuffled};"
+    return f"value = {fold(shape, 'value', shuffled)};"
