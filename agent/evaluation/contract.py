@@ -29,7 +29,7 @@ PROBE_SECONDS = 15.0
 
 @frozen
 class Contract:
-    """``summary`` is one line for users. ``broken``: the original breaks it where the workload says it runs (``fault``).
+    """``summary`` is one line for users. ``broken``: the original breaks it where the workload runs it (``fault``).
 
     ``rules`` by size name; ``base`` are the small sizes that all is built on; ``tried`` the sizes that ran clean.
     ``kinds`` says how each output is compared. ``hazards`` are fault kinds that the original has too (same-value races,

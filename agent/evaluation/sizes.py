@@ -1,4 +1,4 @@
-"""Which sizes are run: small enough for seconds, large enough for several blocks, a partial tile and some loop turns."""
+"""Which sizes are run: small enough for seconds, large enough for several blocks, a partial tile and loop turns."""
 
 from collections.abc import Iterator, Mapping
 from math import prod

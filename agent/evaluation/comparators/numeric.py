@@ -153,9 +153,10 @@ def _budget(expected: Expected, sides: _Sides, unit: float) -> float:
 
 def _errors(expected: Expected, sides: _Sides, unit: float) -> Errors:
     def rms(values: Floats) -> float:
-        return (
-            float(np.sqrt(np.mean(np.square(values / sides.scale)))) * (sides.scale / sides.rms) if len(values) else 0.0
-        )
+        if not len(values):
+            return 0.0
+        with np.errstate(over="ignore"):
+            return float(np.sqrt(np.mean(np.square(values / sides.scale)))) * (sides.scale / sides.rms)
 
     own = max(rms(sides.original), expected.spread_rms / sides.rms)
     found = Errors(

@@ -23,5 +23,6 @@ def numerics(trial: Trial) -> Ruling:
     assert peak is not None
     return passed(
         trial,
-        f"error {peak.candidate:.1e} of the output's scale, the original's {peak.original:.1e}, allowed {peak.limit:.1e}",
+        f"error {peak.candidate:.1e} of the output's scale, the original's {peak.original:.1e}, "
+        f"allowed {peak.limit:.1e}",
     )

@@ -1,0 +1,245 @@
+"""Real kernels through all gates: right rewrites pass, and each known way of being wrong is refused for its reason."""
+
+import pytest
+
+from agent.evaluation.gates import gates
+from agent.evaluation.judge import judge
+from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.verdict import Verdict
+from agent.workload.program import Program
+from tests.evaluation.kernels import SOFTMAX, original, rewrite, setting
+
+SCALE = """
+// cuda-lsp: workload
+//   size     n = 300000
+//   buffer   x: f32[n] in normal
+//   buffer   y: f32[n] out
+//   launch   scale<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void scale(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 1.5f * x[i] + 0.25f;
+}
+"""
+
+ROWSUM = """
+// cuda-lsp: workload
+//   size     rows = 300, cols = 3000
+//   buffer   x: f32[rows * cols] in normal
+//   buffer   y: f32[rows] out
+//   launch   rowsum<<<rows, 128>>>(x, y, rows, cols)
+__global__ void rowsum(const float* x, float* y, int rows, int cols) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int i = t; i < cols; i += 128) sum += x[(size_t)blockIdx.x * cols + i];
+    s[t] = sum;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) s[t] += s[t + k];
+        __syncthreads();
+    }
+    if (t == 0) y[blockIdx.x] = s[0];
+}
+"""
+
+
+def prepared(text: str) -> tuple[Prepared, Program]:
+    program, workload = original(text)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared), found
+    assert not found.contract.broken, found.contract.summary
+    return found, program
+
+
+@pytest.fixture(scope="module")
+def scale() -> tuple[Prepared, Program]:
+    return prepared(SCALE)
+
+
+@pytest.fixture(scope="module")
+def rowsum() -> tuple[Prepared, Program]:
+    return prepared(ROWSUM)
+
+
+@pytest.fixture(scope="module")
+def softmax() -> tuple[Prepared, Program]:
+    return prepared(SOFTMAX)
+
+
+def verdict(side: tuple[Prepared, Program], text: str, **more: bool) -> Verdict:
+    found, program = side
+    return judge(found, rewrite(text, program.plan), **more)
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text, old
+    return text.replace(old, new)
+
+
+def stopped_at(found: Verdict) -> str:
+    return found.gates[-1].gate
+
+
+def test_gates_are_in_order_and_say_why_they_exist() -> None:
+    names = [gate.name for gate in gates()]
+    assert names == [
+        "source",
+        "compile",
+        "instructions",
+        "self-test",
+        "correctness",
+        "special values",
+        "numerics",
+        "memory",
+    ]
+    assert all(gate.reason and gate.answers for gate in gates())
+
+
+class TestRight:
+    def test_the_original_itself(self, scale: tuple[Prepared, Program]) -> None:
+        found = verdict(scale, SCALE)
+        assert (found.correctness.state, found.precision.state) == ("right", "same")
+        assert found.correctness.sampled.endswith("blocks at n=300000")
+        assert len(found.correctness.sizes) >= 5
+        assert found.shown
+
+    def test_a_shuffle_in_place_of_a_tree(self, rowsum: tuple[Prepared, Program]) -> None:
+        tree = ROWSUM[ROWSUM.index("    for (int k = 64") : ROWSUM.index("    if (t == 0)")]
+        shuffled = """
+    if (t < 32) {
+        float v = s[t] + s[t + 32] + s[t + 64] + s[t + 96];
+        for (int k = 16; k > 0; k /= 2) v += __shfl_down_sync(0xffffffffu, v, k);
+        if (t == 0) s[0] = v;
+    }
+"""
+        found = verdict(rowsum, changed(ROWSUM, tree, shuffled))
+        assert (found.correctness.state, found.precision.state) == ("right", "same"), found.correctness
+
+    def test_an_online_softmax(self, softmax: tuple[Prepared, Program]) -> None:
+        start = SOFTMAX.index("    float peak")
+        text = (
+            SOFTMAX[:start]
+            + """
+    float peak = -3.402823e38f, sum = 0.0f;
+    for (int i = t; i < cols; i += 128) {
+        float v = in[i], top = fmaxf(peak, v);
+        sum = sum * expf(peak - top) + expf(v - top);
+        peak = top;
+    }
+    __shared__ float p[128];
+    s[t] = sum;
+    p[t] = peak;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) {
+            float top = fmaxf(p[t], p[t + k]);
+            s[t] = s[t] * expf(p[t] - top) + s[t + k] * expf(p[t + k] - top);
+            p[t] = top;
+        }
+        __syncthreads();
+    }
+    for (int i = t; i < cols; i += 128) out[i] = expf(in[i] - p[0]) / s[0];
+}
+"""
+        )
+        found = verdict(softmax, text)
+        assert (found.correctness.state, found.precision.state) == ("right", "same"), found.correctness
+
+    def test_a_better_sum_is_never_called_worse(self, rowsum: tuple[Prepared, Program]) -> None:
+        text = changed(ROWSUM, "float sum = 0.0f;", "double sum = 0.0;")
+        found = verdict(rowsum, text)
+        assert found.correctness.state == "right"
+        assert found.precision.state in ("same", "better")
+
+
+WRONG_SCALES = {
+    "tail missing": ("if (i < n)", "if (i < n / 256 * 256)", "correctness"),
+    "last element missing": ("if (i < n)", "if (i < n - 1)", "correctness"),
+    "one past the end": ("if (i < n)", "if (i <= n)", "correctness"),
+    "zeros": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = 0.0f", "correctness"),
+    "stale output": ("if (i < n) y[i] = 1.5f * x[i] + 0.25f;", "", "correctness"),
+    "copy of the input": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = x[i]", "correctness"),
+    "hard-coded size": ("if (i < n)", "if (i < 300000)", "correctness"),
+    "branch on the size": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = n > 200000 ? 0.25f : 1.5f * x[i] + 0.25f", "correctness"),
+    "branch on the value": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = x[i] > 5.0f ? 0.0f : 1.5f * x[i] + 0.25f", "correctness"),
+    "writes its input": ("if (i < n)", "if (i < n) ((float*)x)[i] = x[i];\n    if (i < n)", "correctness"),
+    "answers from the output's past": ("y[i] = 1.5f", "y[i] = y[i] == y[i] + 1.0f ? 0.0f : 1.5f", "memory"),
+    "does not end": ("if (i < n) y", "while (n > 0 && i < 32) n = n | 1;\n    if (i < n) y", "correctness"),
+    "reads the clock": ("if (i < n)", "if (clock64() == 0) n = 0;\n    if (i < n)", "instructions"),
+    "reads the multiprocessor": (
+        "if (i < n)",
+        'unsigned sm; asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));\n    if (sm == 500000) n = 0;\n    if (i < n)',
+        "instructions",
+    ),
+    "prints": ("if (i < n)", 'if (i == 123456789) printf("%d", i);\n    if (i < n)', "instructions"),
+    "does not compile": ("if (i < n)", "if (i < n +)", "source"),
+    "unknown name": ("1.5f * x[i]", "factor * x[i]", "compile"),
+    "other signature": ("float* y, int n)", "float* y)", "source"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_SCALES)
+def test_wrong_elementwise(scale: tuple[Prepared, Program], name: str) -> None:
+    old, new, gate = WRONG_SCALES[name]
+    found = verdict(scale, changed(SCALE, old, new))
+    assert found.correctness.state == "wrong", found.correctness
+    assert stopped_at(found) == gate, found.gates[-1]
+    assert found.correctness.reason
+    assert not found.shown
+    assert found.speed.ratio is None
+
+
+def test_state_between_launches(scale: tuple[Prepared, Program]) -> None:
+    text = changed(SCALE, "__global__", "__device__ int calls;\n__global__")
+    text = changed(text, "if (i < n)", "if (i == 0) calls = calls + 1;\n    if (i < n)")
+    found = verdict(scale, text)
+    assert (found.correctness.state, stopped_at(found)) == ("wrong", "instructions")
+    assert "calls" in found.correctness.reason
+
+
+WRONG_SUMS = {
+    "missing barrier": ("        __syncthreads();\n    }\n    if", "    }\n    if", "memory"),
+    "one element lost": ("i < cols; i += 128", "i < cols - 1; i += 128", "correctness"),
+    "uninitialised shared memory": ("    s[t] = sum;", "    if (t < 100) s[t] = sum;", ""),
+    "extra write": ("if (t == 0) y[blockIdx.x] = s[0];", "if (t == 0) y[blockIdx.x] = s[0];\n    if (t == 1 && blockIdx.x + 1 < rows) y[blockIdx.x + 1] = 7.0f;", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_SUMS)
+def test_wrong_sums(rowsum: tuple[Prepared, Program], name: str) -> None:
+    old, new, gate = WRONG_SUMS[name]
+    found = verdict(rowsum, changed(ROWSUM, old, new))
+    assert found.correctness.state == "wrong", found.correctness
+    assert not gate or stopped_at(found) == gate, found.gates[-1]
+
+
+def test_a_race_names_line_and_threads(rowsum: tuple[Prepared, Program]) -> None:
+    old, new, _ = WRONG_SUMS["missing barrier"]
+    found = verdict(rowsum, changed(ROWSUM, old, new))
+    fault = found.correctness.fault
+    assert fault is not None
+    assert fault.kind == "shared-memory race"
+    assert ROWSUM.splitlines()[fault.where.line - 1].strip().startswith("if (t < k) s[t] += s[t + k];")
+    assert fault.other is not None
+    assert f"line {fault.where.line}" in found.correctness.reason
+
+
+HALF = """#include <cuda_fp16.h>
+"""
+
+
+class TestLess:
+    text = HALF + ROWSUM.replace("float sum = 0.0f;", "half sum = __float2half(0.0f);").replace(
+        "sum += x[(size_t)blockIdx.x * cols + i];", "sum = __hadd(sum, __float2half(x[(size_t)blockIdx.x * cols + i]));"
+    ).replace("s[t] = sum;", "s[t] = __half2float(sum);")  # fmt: skip
+
+    def test_half_precision_accumulation_is_less_precise(self, rowsum: tuple[Prepared, Program]) -> None:
+        found = verdict(rowsum, self.text)
+        assert (found.correctness.state, found.precision.state) == ("right", "less"), found.correctness
+        assert found.precision.candidate_error > 100 * found.precision.original_error
+        assert stopped_at(found) == "numerics"
+        assert not found.shown
+
+    def test_it_goes_on_where_the_user_allows_it(self, rowsum: tuple[Prepared, Program]) -> None:
+        found = verdict(rowsum, self.text, allow_lossy=True)
+        assert (found.correctness.state, found.precision.state, stopped_at(found)) == ("right", "less", "memory")
