@@ -86,8 +86,9 @@ class Fault:
 
     ``kind``: ``out-of-bounds read``, ``out-of-bounds write``, ``misaligned access``, ``uninitialised read``,
     ``shared-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``, ``step limit``,
-    ``null pointer``, ``invalid shuffle mask``, ``trap``. ``benign`` marks same-value write races. ``other`` is the
-    second party of a race. ``count`` is how many times it was seen.
+    ``null pointer``, ``invalid shuffle mask``, ``trap``; from a card, which knows less: ``illegal address``,
+    ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races. ``other``
+    is the second party of a race. ``count`` is how many times it was seen.
     """
 
     kind: str

@@ -81,6 +81,11 @@ class Child:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def post(self, message: object) -> None:
+        """Say one short thing without waiting for an answer. A dead process shows at the next conversation."""
+        with contextlib.suppress(OSError):
+            self._channel.send(message)
+
     def converse(self, talk: Callable[[Channel], T], seconds: float, cancelled: Callable[[], bool] = never) -> T:
         """Run ``talk`` over the channel. Raises ChildDied, ChildTimeout, ChildCancelled, or what ``talk`` raises."""
         outcome: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()

@@ -20,9 +20,9 @@ _OURS = re.compile(
     r"-o|-c|-[lLM].*|-ptx|-cubin|-dc|-(arch|code|gencode|keep).*|--(output-file|compile|device-c|library.*|keep.*|gpu-.*|generate-code.*)"
 )
 _TAKES_VALUE = frozenset(
-    ("-o", "--output-file", "-L", "-l", "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode")
-    + ("--generate-code", "-MF", "-MT", "-MQ", "--library", "--library-path")
-)
+    {"-o", "--output-file", "-L", "-l", "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "-MF", "-MT",
+     "-MQ", "--generate-code", "--library", "--library-path"}
+)  # fmt: skip
 _HOST = re.compile(
     r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
 )

@@ -28,13 +28,16 @@ __global__ void k(int* x) { *x = F<30, 0>::v; }
 """
 
 
-def built(part: HandSlice, options: Options = Options()) -> Build:
+DEFAULT = Options()
+
+
+def built(part: HandSlice, options: Options = DEFAULT) -> Build:
     result = compile_slice(part, options)
     assert isinstance(result, Build), result
     return result
 
 
-def failed(part: HandSlice, options: Options = Options(), seconds: float = 60.0) -> CompileFailure:
+def failed(part: HandSlice, options: Options = DEFAULT, seconds: float = 60.0) -> CompileFailure:
     result = compile_slice(part, options, seconds)
     assert isinstance(result, CompileFailure)
     return result
@@ -106,7 +109,7 @@ def test_what_only_ptxas_rejects_is_found_and_has_its_line() -> None:
 def test_too_much_shared_memory_is_an_error_not_a_crash() -> None:
     failure = failed(
         HandSlice(
-            "__global__ void k(float* x) { __shared__ float s[20000]; s[threadIdx.x] = *x; __syncthreads(); *x = s[0]; }",
+            "__global__ void k(float* x) { __shared__ float s[20000]; s[threadIdx.x] = *x; __syncthreads(); *x = *s; }",
             ("k",),
         )
     )

@@ -1,0 +1,128 @@
+"""What a GPU runner is told, and what it answers."""
+
+from attrs import field, frozen
+
+Three = tuple[int, int, int]
+
+
+@frozen
+class AskCard:
+    """Which card is there? Makes no context."""
+
+
+@frozen
+class Warm:
+    """Make a context now, so that the job need not wait for it. Answered by :class:`Card`."""
+
+
+@frozen
+class Card:
+    """``capability`` is 90 for sm_90. ``shared_optin`` is the most shared memory a block can have, in bytes.
+    ``missing`` says why there is no card to use (empty if there is one)."""
+
+    name: str
+    capability: int
+    driver: int
+    memory: int
+    shared_optin: int
+    missing: str = ""
+
+
+@frozen
+class Region:
+    """One buffer: ``fill`` is the byte to fill it with, if any; ``follows`` says that its contents come in chunks.
+
+    ``symbol`` is the module variable's name in the cubin, ``alias`` another region whose memory this one shares.
+    """
+
+    name: str
+    nbytes: int
+    offset: int
+    alias: str | None
+    symbol: str | None
+    fill: int | None
+    follows: bool
+
+
+@frozen
+class Argument:
+    """The address of ``region`` plus ``offset``, or the bytes of a value."""
+
+    region: str | None
+    offset: int
+    value: bytes
+
+
+@frozen
+class LaunchStep:
+    """``entry`` is the kernel's name in the cubin, ``label`` its name for the user."""
+
+    entry: str
+    label: str
+    grid: Three
+    block: Three
+    shared: int
+    arguments: tuple[Argument, ...]
+
+
+@frozen
+class FillStep:
+    region: str
+    byte: int
+
+
+@frozen
+class CopyStep:
+    target: str
+    source: str
+
+
+@frozen
+class Job:
+    """Prepare to run: load, allocate, poison. Chunks of the regions that say so follow; then :class:`Prepared`."""
+
+    cubin: bytes = field(repr=False)
+    regions: tuple[Region, ...]
+    steps: tuple[LaunchStep | FillStep | CopyStep, ...]
+
+
+@frozen
+class Chunk:
+    """Bytes of a region from ``start`` on."""
+
+    region: str
+    start: int
+    data: bytes = field(repr=False)
+
+
+@frozen
+class Prepared:
+    """``problem`` is empty when everything is in place."""
+
+    problem: str = ""
+
+
+@frozen
+class Go:
+    """Run the steps. Answered by :class:`Ran`."""
+
+
+@frozen
+class Ran:
+    """``kind`` is empty when all went well, else the kind of fault or ``refused``; ``kernel`` is the launch that it
+    came from. ``guards`` are (region, bytes from its start) of what was overwritten beside buffers."""
+
+    kind: str
+    message: str
+    kernel: str
+    seconds: float
+    guards: tuple[tuple[str, int], ...] = ()
+
+
+@frozen
+class Read:
+    """Ask for ``nbytes`` of a region from ``start`` on. Answered by :class:`Chunk`."""
+
+    region: str
+    start: int
+    nbytes: int

@@ -1,0 +1,226 @@
+"""The GPU child: one job, then it is killed. Loads a cubin, lays out buffers between guard bands, launches, reads back.
+
+Only the CUDA driver and runtime calls of CuPy are used, none of its arrays: no kernel runs here but the job's own.
+"""
+
+import ctypes
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import define, evolve, field
+
+from agent.execution.children import gpu_messages as say
+from agent.execution.children.serve import serve
+from agent.execution.wire import Channel
+
+# Bytes before and after each buffer that nobody may touch; also what makes buffers start at 256-byte boundaries.
+GUARD = 256 << 10
+GUARD_BYTE = 0xA5
+
+# CUDA's name for an error -> our name for what the kernel did.
+_FAULTS = {
+    "cudaErrorIllegalAddress": "illegal address",
+    "cudaErrorMisalignedAddress": "misaligned access",
+    "cudaErrorInvalidAddressSpace": "illegal address",
+    "cudaErrorInvalidPc": "illegal instruction",
+    "cudaErrorIllegalInstruction": "illegal instruction",
+    "cudaErrorHardwareStackError": "stack overflow",
+    "cudaErrorAssert": "trap",
+    "cudaErrorLaunchFailure": "launch failure",
+    "cudaErrorLaunchTimeout": "timeout",
+}
+
+
+@define
+class Memory:
+    """The job on the card: its module, where each region starts, and the allocations with their sizes."""
+
+    module: int = 0
+    sizes: dict[str, int] = field(factory=dict)
+    addresses: dict[str, int] = field(factory=dict)
+    guarded: dict[str, tuple[int, int]] = field(factory=dict)  # region -> (allocation, its size)
+
+
+def main() -> None:
+    try:
+        from cupy.cuda import driver, runtime
+
+        card = _card(runtime)
+    except Exception as error:
+        driver = runtime = None
+        card = say.Card("", 0, 0, 0, 0, missing=f"{type(error).__name__}: {error}")
+    memory = Memory()
+    job: list[say.Job] = []
+
+    def handle(channel: Channel) -> None:
+        request = channel.receive(say.AskCard, say.Warm, say.Job, say.Go, say.Read)
+        if isinstance(request, say.AskCard):
+            channel.send(card)
+        elif isinstance(request, say.Warm):
+            channel.send(_warm(runtime, card))
+        elif isinstance(request, say.Job):
+            job[:] = [request]
+            channel.send(_prepare(driver, runtime, request, memory, channel))
+        elif isinstance(request, say.Go):
+            channel.send(_run(driver, runtime, card, job[0], memory))
+        else:
+            data = _copy_out(runtime, memory.addresses[request.region] + request.start, request.nbytes)
+            channel.send(say.Chunk(request.region, request.start, data.tobytes()))
+
+    serve(handle)
+
+
+def _card(runtime: Any) -> say.Card:
+    if runtime.getDeviceCount() < 1:
+        return say.Card("", 0, 0, 0, 0, missing="the driver shows no CUDA device")
+    properties = runtime.getDeviceProperties(0)
+    return say.Card(
+        properties["name"].decode(),
+        properties["major"] * 10 + properties["minor"],
+        runtime.driverGetVersion(),
+        properties["totalGlobalMem"],
+        properties["sharedMemPerBlockOptin"],
+    )
+
+
+def _warm(runtime: Any, card: say.Card) -> say.Card:
+    if card.missing:
+        return card
+    try:
+        runtime.setDevice(0)
+        runtime.free(0)  # the customary call that makes the context
+    except Exception as error:
+        return evolve(card, missing=str(error))
+    return card
+
+
+def _prepare(driver: Any, runtime: Any, job: say.Job, memory: Memory, channel: Channel) -> say.Prepared:
+    problem = ""
+    try:
+        runtime.setDevice(0)
+        runtime.free(0)
+        _allocate(driver, runtime, job, memory)
+    except Exception as error:
+        problem = _words(error, job)
+    # What is on its way must be taken in all the same, or the parent would wait for us to read it.
+    for region in job.regions:
+        taken = 0 if region.follows else region.nbytes
+        while taken < region.nbytes:
+            chunk = channel.receive(say.Chunk)
+            taken += len(chunk.data)
+            if not problem:
+                try:
+                    _copy_in(runtime, memory.addresses[chunk.region] + chunk.start, chunk.data)
+                except Exception as error:
+                    problem = _words(error, job)
+    return say.Prepared(problem)
+
+
+def _allocate(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> None:
+    module = driver.moduleLoadData(job.cubin)
+    memory.module = module
+    for region in job.regions:
+        memory.sizes[region.name] = region.nbytes
+        if region.symbol is not None:
+            memory.addresses[region.name] = driver.moduleGetGlobal(module, region.symbol)
+        elif region.alias is not None:
+            memory.addresses[region.name] = memory.addresses[region.alias] + region.offset
+        else:
+            size = GUARD + region.offset + region.nbytes + GUARD
+            start = runtime.malloc(size)
+            runtime.memset(start, GUARD_BYTE, size)
+            memory.guarded[region.name] = (start, size)
+            memory.addresses[region.name] = start + GUARD + region.offset
+        if region.fill is not None and region.nbytes:
+            runtime.memset(memory.addresses[region.name], region.fill, region.nbytes)
+    runtime.deviceSynchronize()
+
+
+def _run(driver: Any, runtime: Any, card: say.Card, job: say.Job, memory: Memory) -> say.Ran:
+    start = time.perf_counter()
+    for step in job.steps:
+        try:
+            _step(driver, runtime, step, memory)
+            runtime.deviceSynchronize()
+        except Exception as error:
+            label = step.label if isinstance(step, say.LaunchStep) else ""
+            kind = next((kind for name, kind in _FAULTS.items() if name in str(error)), "refused")
+            message = _launch_words(error, step, card) if isinstance(step, say.LaunchStep) else str(error)
+            return say.Ran(kind, message, label, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return say.Ran("", "", "", seconds, _overwritten(runtime, memory))
+
+
+def _step(driver: Any, runtime: Any, step: say.LaunchStep | say.FillStep | say.CopyStep, memory: Memory) -> None:
+    if isinstance(step, say.FillStep):
+        runtime.memset(memory.addresses[step.region], step.byte, memory.sizes[step.region])
+        return
+    if isinstance(step, say.CopyStep):
+        size = memory.sizes[step.target]
+        kind = runtime.memcpyDeviceToDevice
+        runtime.memcpy(memory.addresses[step.target], memory.addresses[step.source], size, kind)
+        return
+    function = driver.moduleGetFunction(memory.module, step.entry)
+    if step.shared:
+        driver.funcSetAttribute(function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, step.shared)
+    values = [ctypes.create_string_buffer(_bytes(argument, memory)) for argument in step.arguments]
+    pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+    driver.launchKernel(function, *step.grid, *step.block, step.shared, 0, ctypes.addressof(pointers), 0)
+
+
+def _bytes(argument: say.Argument, memory: Memory) -> bytes:
+    if argument.region is None:
+        return argument.value
+    return (memory.addresses[argument.region] + argument.offset).to_bytes(8, "little")
+
+
+def _overwritten(runtime: Any, memory: Memory) -> tuple[tuple[str, int], ...]:
+    """The first byte beside each buffer that no longer holds the guard's pattern, counted from the buffer's start."""
+    found: list[tuple[str, int]] = []
+    for name, (start, size) in memory.guarded.items():
+        address, nbytes = memory.addresses[name], memory.sizes[name]
+        for low, high in ((start, address), (address + nbytes, start + size)):
+            touched = np.flatnonzero(_copy_out(runtime, low, high - low) != GUARD_BYTE)
+            if touched.size:
+                # Below the buffer the byte nearest to it is the telling one, above it the first.
+                nearest = touched[-1] if low == start else touched[0]
+                found.append((name, int(low + nearest - address)))
+    return tuple(found)
+
+
+def _copy_in(runtime: Any, address: int, data: bytes) -> None:
+    held = np.frombuffer(data, np.uint8)
+    runtime.memcpy(address, held.ctypes.data, held.nbytes, runtime.memcpyHostToDevice)
+
+
+def _copy_out(runtime: Any, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    data = np.empty(nbytes, np.uint8)
+    if nbytes:
+        runtime.memcpy(data.ctypes.data, address, nbytes, runtime.memcpyDeviceToHost)
+    return data
+
+
+def _words(error: Exception, job: say.Job) -> str:
+    text = str(error)
+    if "MemoryAllocation" in text or "OUT_OF_MEMORY" in text:
+        total = sum(region.nbytes for region in job.regions) / 1e9
+        return f"the card has not enough memory for {total:.2f} GB of buffers; try smaller sizes"
+    if "NO_BINARY_FOR_GPU" in text or "INVALID_IMAGE" in text:
+        return f"the card cannot load this build ({text})"
+    return text
+
+
+def _launch_words(error: Exception, step: say.LaunchStep, card: say.Card) -> str:
+    where = f"{step.label}<<<{step.grid}, {step.block}, {step.shared}>>>"
+    if step.shared > card.shared_optin > 0:
+        return (
+            f"{where} asks for {step.shared} bytes of dynamic shared memory; {card.name} gives a block at most "
+            f"{card.shared_optin}"
+        )
+    return f"{where}: {error}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""The local card as a :class:`~agent.execution.device.Device`: one fresh child process for each run."""
+
+import atexit
+import contextlib
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from agent.execution.children import gpu_messages as say
+from agent.execution.compiler.slices import mend_compiler
+from agent.execution.device import Answer, Bytes, Fault, Request, Where
+from agent.execution.gpu.jobs import CHUNK, BadRequest, contents, make_job
+from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
+from agent.execution.wire import Channel
+
+T = TypeVar("T")
+_MODULE = "agent.execution.children.runner"
+_START_SECONDS = 60.0
+_SLOWEST_COPY = 50e6  # bytes a second: below this something hangs
+IDLE_SECONDS = 20.0
+
+
+class Gpu:
+    """Runs each request in a runner of its own, which is killed afterwards; a warm one waits for the next.
+
+    The waiting runner holds a context on the card; it is let go after :data:`IDLE_SECONDS` without a request.
+    """
+
+    emulated = False
+
+    def __init__(self, card: say.Card) -> None:
+        self.card = card
+        self._lock = threading.Lock()
+        self._warm: Child | None = None
+        self._timer: threading.Timer | None = None
+        atexit.register(self.close)
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def arch(self) -> str:
+        """What to compile for: ``sm_90``."""
+        return f"sm_{self.card.capability}"
+
+    def run(self, request: Request) -> Answer:
+        """Run it; whatever happens to the runner, the answer says so and the next run is none the worse."""
+        start = time.monotonic()
+        if (problem := self._refusal(request)) is not None:
+            return _answer("refused", problem)
+        child = self._take()
+        try:
+            return self._in_child(child, request)
+        except BadRequest as error:
+            return _answer("refused", str(error))
+        except ChildTimeout:
+            return _answer(
+                "timeout", f"the run did not end within {request.seconds:g} s; its process was killed", start
+            )
+        except ChildCancelled:
+            return _answer("cancelled", "the run was cancelled; its process was killed", start)
+        except ChildDied as death:
+            return _answer("crashed", f"the process that ran it died: {death}", start)
+        finally:
+            child.close()
+            self._prepare_next()
+
+    def close(self) -> None:
+        """Let the waiting runner go, and its memory on the card with it."""
+        with self._lock:
+            child, self._warm = self._warm, None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        if child is not None:
+            child.close()
+
+    def _refusal(self, request: Request) -> str | None:
+        if request.blocks is not None:
+            return "a card runs whole launches; only the emulator can run chosen blocks"
+        if not request.build.cubin:
+            return "the build holds no machine code; compile it for a real architecture (sm_90, not compute_90)"
+        number = int("".join(filter(str.isdigit, request.build.arch)))
+        same_family = number // 10 == self.card.capability // 10 and number <= self.card.capability
+        if not same_family:
+            return f"the build is for {request.build.arch}, the {self.name} is {self.arch}: compile for {self.arch}"
+        return None
+
+    def _in_child(self, child: Child, request: Request) -> Answer:
+        job = make_job(request)
+        traffic = sum(image.nbytes for image in request.images) / _SLOWEST_COPY
+        card: say.Card = child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS, request.cancelled)
+        if card.missing:
+            return _answer("unavailable", f"the GPU cannot be used: {card.missing}")
+        prepared: say.Prepared = child.converse(
+            lambda channel: _upload(channel, job, request), _START_SECONDS + traffic, request.cancelled
+        )
+        if prepared.problem:
+            return _answer("refused", prepared.problem)
+        ran: say.Ran = child.converse(
+            lambda channel: _ask(channel, say.Go(), say.Ran), request.seconds, request.cancelled
+        )
+        if ran.kind:
+            return _failed(ran)
+        sizes = {image.name: image.nbytes for image in request.images}
+        outputs = child.converse(
+            lambda channel: {name: _download(channel, name, sizes[name]) for name in request.outputs},
+            _START_SECONDS + traffic,
+            request.cancelled,
+        )
+        return _finished(ran, outputs, sizes)
+
+    def _take(self) -> Child:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            child, self._warm = self._warm, None
+        if child is None or not child.alive:
+            child = _start()
+        return child
+
+    def _prepare_next(self) -> None:
+        fresh = _start()
+        with self._lock:
+            kept, self._warm = self._warm, self._warm or fresh
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = threading.Timer(IDLE_SECONDS, self.close)
+            self._timer.daemon = True
+            self._timer.start()
+        if kept is not None:  # another run's successor is already waiting
+            fresh.close()
+
+
+def _start() -> Child:
+    """A runner that is told to make its context at once; its answer is read when it is needed."""
+    child = Child(_MODULE)
+    child.post(say.Warm())
+    return child
+
+
+def _ask(channel: Channel, request: object, answer: type[T]) -> T:
+    channel.send(request)
+    reply: T = channel.receive(answer)
+    return reply
+
+
+def _upload(channel: Channel, job: say.Job, request: Request) -> say.Prepared:
+    channel.send(job)
+    waiting = {region.name for region in job.regions if region.follows}
+    for image in request.images:
+        if image.name in waiting:
+            for chunk in contents(image):
+                channel.send(chunk)
+    reply: say.Prepared = channel.receive(say.Prepared)
+    return reply
+
+
+def _download(channel: Channel, name: str, nbytes: int) -> Bytes:
+    data = np.empty(nbytes, np.uint8)
+    for start in range(0, nbytes, CHUNK):
+        chunk = _ask(channel, say.Read(name, start, min(CHUNK, nbytes - start)), say.Chunk)
+        data[start : start + len(chunk.data)] = np.frombuffer(chunk.data, np.uint8)
+    return data
+
+
+def _answer(status: str, message: str, start: float | None = None) -> Answer:
+    seconds = 0.0 if start is None else time.monotonic() - start
+    return Answer(status, {}, None, (), (), message, seconds, complete=False)
+
+
+_NOWHERE = Where("", 0, (0, 0, 0), (0, 0, 0))
+
+
+def _failed(ran: say.Ran) -> Answer:
+    """A step that CUDA reports as failed. What the card knows of it is little: neither thread nor address."""
+    if ran.kind in ("refused", "timeout"):
+        return Answer(ran.kind, {}, None, (), (), ran.message, ran.seconds, complete=False)
+    message = f"{ran.kind} in {ran.kernel or 'a copy'}: {ran.message}"
+    fault = Fault(ran.kind, ran.kernel, _NOWHERE, message)
+    return Answer("fault", {}, None, (fault,), (), message, ran.seconds, complete=False)
+
+
+def _finished(ran: say.Ran, outputs: dict[str, Bytes], sizes: dict[str, int]) -> Answer:
+    faults = tuple(_overrun(name, offset, sizes[name]) for name, offset in ran.guards)
+    message = "; ".join(fault.message for fault in faults)
+    return Answer("fault" if faults else "ok", outputs, None, faults, (), message, ran.seconds)
+
+
+def _overrun(name: str, offset: int, nbytes: int) -> Fault:
+    where = f"{-offset} bytes before its start" if offset < 0 else f"{offset - nbytes} bytes past its end"
+    message = f"{name} ({nbytes} bytes) was written outside its bounds, {where}; the card does not say by which thread"
+    return Fault("out-of-bounds write", "", _NOWHERE, message)
+
+
+_found: say.Card | None = None
+
+
+def open_gpu() -> Gpu | None:
+    """The first card that CUDA shows, or None; :func:`why_no_gpu` says why there is none. Makes no context."""
+    card = _probe()
+    return None if card.missing else Gpu(card)
+
+
+def why_no_gpu() -> str | None:
+    """Why :func:`open_gpu` gives None, and what to do; None where there is a card."""
+    return _probe().missing or None
+
+
+def _probe(cancelled: Callable[[], bool] = never) -> say.Card:
+    global _found
+    if _found is None:
+        _found = _look(cancelled)
+    return _found
+
+
+def _look(cancelled: Callable[[], bool]) -> say.Card:
+    if not _driver_there():
+        return say.Card("", 0, 0, 0, 0, missing="no NVIDIA driver on this machine")
+    child = Child(_MODULE)
+    try:
+        card: say.Card = child.converse(
+            lambda channel: _ask(channel, say.AskCard(), say.Card), _START_SECONDS, cancelled
+        )
+    except (ChildDied, ChildTimeout) as failure:
+        return say.Card("", 0, 0, 0, 0, missing=f"the process that asks for the card failed: {failure}")
+    finally:
+        child.close()
+    if "ModuleNotFoundError" in card.missing or "ImportError" in card.missing:
+        return say.Card("", 0, 0, 0, 0, missing=f"CuPy is missing: {mend_compiler()} ({card.missing})")
+    return card
+
+
+def _driver_there() -> bool:
+    """Whether the driver's library can be loaded; it is not initialised here."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        return True
+    return False

@@ -1,0 +1,98 @@
+"""A device request as the job that a GPU runner understands."""
+
+import struct
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from agent.execution.children import gpu_messages as say
+from agent.execution.device import Image, Poison, Recipe, Request
+from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep, PointerArgument, ValueArgument
+
+CHUNK = 64 << 20
+
+
+class BadRequest(ValueError):
+    """A request that no card could run, whatever the kernel does; the message says why."""
+
+
+def make_job(request: Request) -> say.Job:
+    """The job without the buffers' contents. Raises BadRequest for names that nothing has."""
+    build = request.build
+    names = {image.name for image in request.images}
+    for name in request.outputs:
+        _known(name, names, "an output")
+    regions = tuple(_region(image, build.symbols, names) for image in request.images)
+    return say.Job(build.cubin, regions, tuple(_step(step, build.entries, names) for step in request.steps))
+
+
+def _region(image: Image, symbols: Mapping[str, str], names: set[str]) -> say.Region:
+    if image.alias is not None:
+        _known(image.alias, names, f"the alias of {image.name}")
+    symbol = None
+    if image.symbol:
+        if image.name not in symbols:
+            raise BadRequest(f"the module has no variable {image.name}")
+        symbol = symbols[image.name]
+    # A region that shares another's memory has that one's contents.
+    own = image.alias is None and image.nbytes > 0
+    fill = image.contents.byte if own and isinstance(image.contents, Poison) else None
+    return say.Region(image.name, image.nbytes, image.offset, image.alias, symbol, fill, own and fill is None)
+
+
+def _step(step: BoundStep, entries: Mapping[str, str], names: set[str]) -> say.LaunchStep | say.FillStep | say.CopyStep:
+    if isinstance(step, BoundFill):
+        return say.FillStep(_known(step.buffer, names, "a fill"), step.byte)
+    if isinstance(step, BoundCopy):
+        return say.CopyStep(_known(step.target, names, "a copy"), _known(step.source, names, "a copy"))
+    if step.kernel not in entries:
+        raise BadRequest(f"the build has no kernel {step.kernel}")
+    return _launch(step, entries[step.kernel], names)
+
+
+def _launch(step: BoundLaunch, entry: str, names: set[str]) -> say.LaunchStep:
+    arguments = tuple(
+        say.Argument(_known(item.buffer, names, f"an argument of {step.kernel}"), item.offset, b"")
+        if isinstance(item, PointerArgument)
+        else say.Argument(None, 0, pack(item))
+        for item in step.arguments
+    )
+    return say.LaunchStep(entry, step.kernel, step.grid, step.block, step.shared, arguments)
+
+
+def _known(name: str, names: set[str], what: str) -> str:
+    if name not in names:
+        raise BadRequest(f"{what} names {name}, which no buffer has")
+    return name
+
+
+_FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+
+
+def pack(argument: ValueArgument) -> bytes:
+    """A scalar as the kernel's parameter holds it. Integers wrap as C's conversions do; bf16 rounds to nearest even."""
+    dtype, value = argument.dtype, argument.value
+    if dtype == "bool":
+        return bytes([bool(value)])
+    if dtype == "bf16":
+        bits = int(np.float32(value).view(np.uint32))
+        if bits & 0x7FFFFFFF > 0x7F800000:
+            return (bits >> 16 | 0x40).to_bytes(2, "little")
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF).to_bytes(2, "little")
+    if dtype in _FORMATS:
+        with np.errstate(over="ignore"):
+            return struct.pack(_FORMATS[dtype], float(np.dtype(_FORMATS[dtype]).type(value)))
+    if dtype[:1] in "iu" and dtype[1:] in ("8", "16", "32", "64"):
+        size = int(dtype[1:]) // 8
+        return (int(value) % (1 << 8 * size)).to_bytes(size, "little")
+    raise BadRequest(f"a value of type {dtype} cannot be passed to a kernel")
+
+
+def contents(image: Image, chunk: int = CHUNK) -> Iterator[say.Chunk]:
+    """The bytes of an image in pieces, none for poison."""
+    if isinstance(image.contents, Poison):
+        return
+    for start in range(0, image.nbytes, chunk):
+        stop = min(image.nbytes, start + chunk)
+        made = image.contents.make(start, stop) if isinstance(image.contents, Recipe) else image.contents[start:stop]
+        yield say.Chunk(image.name, start, np.ascontiguousarray(made, np.uint8).tobytes())

@@ -1,0 +1,222 @@
+"""On a real card: what runs, runs right; what breaks, breaks alone."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from agent.execution.compiler import Build, Options, compile_slice
+from agent.execution.device import Answer, Image, Poison, Recipe, Request
+from agent.execution.gpu import Gpu, device
+from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, PointerArgument, ValueArgument
+from tests.execution.slices import HandSlice
+
+pytestmark = pytest.mark.gpu
+
+SOURCE = """
+__constant__ float weights[4];
+__global__ void add(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+__global__ void overrun(float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) c[i] = 1.0f;
+}
+__global__ void far(float* c) { c[1ull << 40] = 1.0f; }
+__global__ void odd(char* c) { *(float*)(c + 1) = 1.0f; }
+__global__ void hang(volatile float* c) { while (c[0] == 0.0f) {} c[1] = 1.0f; }
+__global__ void stop() { __trap(); }
+__global__ void shared(float* c, int n) {
+    extern __shared__ float s[];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) s[i] = i;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) c[i] = s[n - 1 - i];
+}
+__global__ void weigh(float* c) { c[threadIdx.x] = weights[threadIdx.x] * 2; }
+"""
+NAMES = ("add", "overrun", "far", "odd", "hang", "stop", "shared", "weigh")
+N = 1000
+
+
+@pytest.fixture(scope="module")
+def build(gpu: Gpu) -> Build:
+    result = compile_slice(HandSlice(SOURCE, NAMES, symbols=("weights",)), Options(arch=gpu.arch))
+    assert isinstance(result, Build), result
+    return result
+
+
+def floats(values: object) -> np.ndarray:
+    return np.asarray(values, np.float32).view(np.uint8)
+
+
+def launch(kernel: str, *arguments: object, threads: int = 128, shared: int = 0) -> BoundLaunch:
+    packed = tuple(
+        PointerArgument(item) if isinstance(item, str) else ValueArgument("i32", item)  # type: ignore[arg-type]
+        for item in arguments
+    )
+    return BoundLaunch(kernel, (-(-N // 128), 1, 1), (threads, 1, 1), shared, packed)
+
+
+def run(
+    gpu: Gpu,
+    build: Build,
+    steps: tuple[object, ...],
+    images: tuple[Image, ...],
+    outputs: tuple[str, ...] = ("c",),
+    **more: object,
+) -> Answer:
+    return gpu.run(Request(build, steps, images, outputs, **more))  # type: ignore[arg-type]
+
+
+def add(gpu: Gpu, build: Build) -> Answer:
+    a, b = np.arange(N), np.arange(N) * 0.5
+    images = (Image("a", 4 * N, floats(a)), Image("b", 4 * N, floats(b)), Image("c", 4 * N, Poison()))
+    return run(gpu, build, (launch("add", "a", "b", "c", N),), images)
+
+
+def is_sum(answer: Answer) -> bool:
+    return answer.status == "ok" and np.array_equal(
+        answer.outputs["c"].view(np.float32), np.arange(N) * np.float32(1.5)
+    )
+
+
+def test_vector_addition(gpu: Gpu, build: Build) -> None:
+    answer = add(gpu, build)
+    assert is_sum(answer), answer.message
+    assert answer.seconds > 0 and answer.complete and answer.faults == ()
+
+
+def test_recipes_offsets_and_large_buffers(gpu: Gpu, build: Build) -> None:
+    """Contents that are made on demand, larger than one chunk, at an address that is only 4-byte aligned."""
+    n = 40_000_000
+
+    def make(start: int, stop: int) -> np.ndarray:
+        return np.arange(start // 4, stop // 4, dtype=np.float32).view(np.uint8)
+
+    images = (
+        Image("a", 4 * n, Recipe(4 * n, make), offset=4), Image("b", 4 * n, Recipe(4 * n, make)),
+        Image("c", 4 * n, Poison()),
+    )  # fmt: skip
+    step = BoundLaunch(
+        "add", (-(-n // 256), 1, 1), (256, 1, 1), 0,
+        (PointerArgument("a"), PointerArgument("b"), PointerArgument("c"), ValueArgument("i32", n)),
+    )  # fmt: skip
+    answer = run(gpu, build, (step,), images)
+    assert answer.status == "ok", answer.message
+    assert np.array_equal(answer.outputs["c"].view(np.float32), np.arange(n, dtype=np.float32) * 2)
+
+
+def test_a_write_past_the_end_is_found_by_the_guard_band(gpu: Gpu, build: Build) -> None:
+    answer = run(gpu, build, (launch("overrun", "c", N),), (Image("c", 4 * N, Poison()),))
+    assert answer.status == "fault"
+    (fault,) = answer.faults
+    assert fault.kind == "out-of-bounds write" and "0 bytes past its end" in fault.message
+    assert is_sum(add(gpu, build))
+
+
+@pytest.mark.parametrize(("kernel", "kind"), [("far", "illegal address"), ("odd", "misaligned access")])
+def test_a_wild_access_costs_one_runner_only(gpu: Gpu, build: Build, kernel: str, kind: str) -> None:
+    answer = run(gpu, build, (launch(kernel, "c", threads=1),), (Image("c", 4 * N, Poison()),))
+    assert (answer.status, answer.faults[0].kind, answer.faults[0].kernel) == ("fault", kind, kernel)
+    assert is_sum(add(gpu, build))
+
+
+def test_a_trap(gpu: Gpu, build: Build) -> None:
+    answer = run(gpu, build, (launch("stop"),), (Image("c", 4, Poison()),))
+    assert answer.status == "fault" and answer.faults[0].kernel == "stop"
+    assert is_sum(add(gpu, build))
+
+
+def test_an_endless_kernel_is_killed(gpu: Gpu, build: Build) -> None:
+    start = time.monotonic()
+    answer = run(gpu, build, (launch("hang", "c"),), (Image("c", 4 * N, Poison(0)),), seconds=2.0)
+    assert answer.status == "timeout" and "2 s" in answer.message
+    assert time.monotonic() - start < 30
+    assert is_sum(add(gpu, build))
+
+
+def test_an_endless_kernel_can_be_cancelled(gpu: Gpu, build: Build) -> None:
+    stop = threading.Event()
+    threading.Timer(3.0, stop.set).start()
+    images = (Image("c", 4 * N, Poison(0)),)
+    answer = run(gpu, build, (launch("hang", "c"),), images, seconds=60.0, cancelled=stop.is_set)
+    assert answer.status == "cancelled"
+    assert is_sum(add(gpu, build))
+
+
+def test_a_killed_runner_is_an_answer(gpu: Gpu, build: Build) -> None:
+    child = gpu._warm or gpu._take()
+    gpu._warm = child
+
+    def murder() -> None:
+        time.sleep(3.0)
+        os.kill(child.pid, signal.SIGKILL)
+
+    threading.Thread(target=murder).start()
+    answer = run(gpu, build, (launch("hang", "c"),), (Image("c", 4 * N, Poison(0)),), seconds=60.0)
+    assert answer.status == "crashed" and "SIGKILL" in answer.message
+    assert is_sum(add(gpu, build))
+
+
+def test_more_than_48_kb_of_shared_memory(gpu: Gpu, build: Build) -> None:
+    n = 16_000
+    answer = run(gpu, build, (launch("shared", "c", n, shared=4 * n),), (Image("c", 4 * n, Poison()),))
+    assert answer.status == "ok", answer.message
+    assert np.array_equal(answer.outputs["c"].view(np.float32), np.arange(n, dtype=np.float32)[::-1])
+
+
+def test_more_shared_memory_than_a_block_can_have(gpu: Gpu, build: Build) -> None:
+    answer = run(gpu, build, (launch("shared", "c", 1, shared=1 << 20),), (Image("c", 4 * N, Poison()),))
+    assert answer.status == "refused"
+    assert "1048576 bytes of dynamic shared memory" in answer.message and str(gpu.card.shared_optin) in answer.message
+
+
+def test_too_many_threads(gpu: Gpu, build: Build) -> None:
+    answer = run(gpu, build, (launch("weigh", "c", threads=2048),), (Image("c", 4 * N, Poison()),))
+    assert answer.status == "refused" and "weigh<<<" in answer.message
+
+
+def test_more_memory_than_the_card_has(gpu: Gpu, build: Build) -> None:
+    huge = 2 * gpu.card.memory
+    answer = run(gpu, build, (), (Image("c", huge, Poison()),), outputs=())
+    assert answer.status == "refused" and "not enough memory" in answer.message
+    assert is_sum(add(gpu, build))
+
+
+def test_module_variables_fills_copies_and_aliases(gpu: Gpu, build: Build) -> None:
+    images = (
+        Image("weights", 16, floats([1, 2, 3, 4]), symbol=True), Image("c", 16, Poison()), Image("d", 16, Poison()),
+        Image("same", 16, Poison(), alias="c"),
+    )  # fmt: skip
+    one = BoundLaunch("weigh", (1, 1, 1), (4, 1, 1), 0, (PointerArgument("same"),))
+    answer = run(gpu, build, (one, BoundCopy("d", "c"), BoundFill("c", 0)), images, outputs=("c", "d"))
+    assert answer.status == "ok", answer.message
+    assert answer.outputs["d"].view(np.float32).tolist() == [2, 4, 6, 8]
+    assert not answer.outputs["c"].any()
+
+
+def test_poison_is_what_nobody_wrote(gpu: Gpu, build: Build) -> None:
+    answer = run(gpu, build, (launch("shared", "c", 10, shared=64),), (Image("c", 80, Poison(0xCB)),))
+    assert answer.status == "ok" and (answer.outputs["c"][40:] == 0xCB).all()
+
+
+def test_a_build_for_another_card_is_refused(gpu: Gpu) -> None:
+    other = "sm_75" if gpu.arch != "sm_75" else "sm_80"
+    result = compile_slice(HandSlice(SOURCE, NAMES), Options(arch=other))
+    assert isinstance(result, Build)
+    answer = add(gpu, result)
+    assert answer.status == "refused" and f"compile for {gpu.arch}" in answer.message
+
+
+def test_the_waiting_runner_is_let_go_when_idle(gpu: Gpu, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "IDLE_SECONDS", 1.0)
+    assert is_sum(add(gpu, build))
+    waiting = gpu._warm
+    assert waiting is not None and waiting.alive
+    time.sleep(2.5)
+    assert gpu._warm is None and not waiting.alive
+    assert is_sum(add(gpu, build))
