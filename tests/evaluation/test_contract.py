@@ -1,0 +1,251 @@
+"""What originals promise: sizes they run at, races, order, and what breaks them; each known from the text of the kernel."""
+
+import pytest
+
+from agent.evaluation.prepare import Failure, Prepared, prepare
+from tests.evaluation.kernels import SOFTMAX, original, setting
+
+
+def found(text: str) -> Prepared:
+    program, workload = original(text)
+    result = prepare(program, workload, setting())
+    assert isinstance(result, Prepared), result
+    return result
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_any_size() -> None:
+    contract = found(SOFTMAX).contract
+    assert contract.summary == "in bounds, race-free, deterministic; any rows >= 1, cols >= 1"
+    assert not contract.broken
+    assert {"base", "plus one", "minus one", "primes", "smallest"} <= set(contract.tried)
+
+
+FOURS = """
+// cuda-lsp: workload
+//   size     n = 65536
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   fours<<<(n / 4 + 127) / 128, 128>>>(x, y, n)
+__global__ void fours(const float* x, float* y, int n) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (4 * i < n) {
+        float4 v = reinterpret_cast<const float4*>(x)[i];
+        reinterpret_cast<float4*>(y)[i] = make_float4(2 * v.x, 2 * v.y, 2 * v.z, 2 * v.w);
+    }
+}
+"""
+
+
+def test_a_divisibility_is_found() -> None:
+    result = found(FOURS)
+    assert "n a multiple of 4" in result.contract.summary
+    assert all(sizes["n"] % 4 == 0 for sizes in result.contract.tried.values())
+    assert not result.contract.unaligned
+    assert not result.contract.broken
+
+
+WHOLE_BLOCKS = """
+// cuda-lsp: workload
+//   size     n = 65536
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   twice<<<n / 256, 256>>>(x, y)
+__global__ void twice(const float* x, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = 2.0f * x[i];
+}
+"""
+
+
+def test_a_tail_that_nobody_writes_is_outside_the_contract() -> None:
+    contract = found(WHOLE_BLOCKS).contract
+    assert contract.rules["n"].multiple == 256
+    assert not contract.broken
+
+
+UNGUARDED = """
+// cuda-lsp: workload
+//   size     n = 100000
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   twice<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void twice(const float* x, float* y, int n) {
+    __shared__ float s[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    s[t] = x[i];
+    __syncthreads();
+    if (i < n) y[i] = s[t] + s[255 - t] * 0.0f;
+}
+"""
+
+
+def test_a_read_past_the_end_at_the_declared_size_breaks_the_original() -> None:
+    contract = found(UNGUARDED).contract
+    assert contract.broken
+    assert contract.fault is not None
+    assert contract.fault.kind == "out-of-bounds read"
+    assert contract.fault.where.line == line_of(UNGUARDED, "s[t] = x[i]")
+    assert "out-of-bounds read" in contract.summary
+    assert f"line {contract.fault.where.line}" in contract.summary
+
+
+def test_the_same_kernel_is_sound_where_every_declared_block_is_full() -> None:
+    result = found(UNGUARDED.replace("n = 100000", "n = 102400"))
+    assert not result.contract.broken
+    assert result.contract.rules["n"].multiple == 256
+
+
+FAR = """
+// cuda-lsp: workload
+//   size     n = 70000
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   far<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void far(const float* x, float* y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = x[n > 60000 ? i + 1 : i];
+}
+"""
+
+
+def test_a_fault_that_only_the_declared_size_has() -> None:
+    contract = found(FAR).contract
+    assert contract.broken
+    assert "at the declared size" in contract.summary
+    assert contract.fault is not None
+    assert contract.fault.kind == "out-of-bounds read"
+
+
+RACE = """
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f32[n] in
+//   buffer   y: f32[(n + 127) / 128] out
+//   launch   sums<<<(n + 127) / 128, 128>>>(x, y, n)
+__global__ void sums(const float* x, float* y, int n) {
+    __shared__ float s[128];
+    int t = threadIdx.x, i = blockIdx.x * 128 + t;
+    s[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) s[t] += s[t + k];
+    }
+    if (t == 0) y[blockIdx.x] = s[0];
+}
+"""
+
+
+def test_a_race_breaks_the_original() -> None:
+    contract = found(RACE).contract
+    assert contract.broken
+    assert contract.fault is not None
+    assert contract.fault.kind == "shared-memory race"
+    assert "threads" in contract.summary
+
+
+STALE = """
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   add<<<(n + 127) / 128, 128>>>(x, y, n)
+__global__ void add(const float* x, float* y, int n) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < n) y[i] += x[i];
+}
+"""
+
+
+def test_an_output_that_hangs_on_old_memory() -> None:
+    contract = found(STALE).contract
+    assert contract.broken
+    assert contract.summary.startswith("y depends on what was in memory before")
+
+
+def test_the_same_kernel_with_its_output_declared_inout() -> None:
+    assert not found(STALE.replace("y: f32[n] out", "y: f32[n] inout")).contract.broken
+
+
+HANG = """
+// cuda-lsp: workload
+//   size     n = 1000
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   hang<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void hang(const float* x, float* y, int n) {
+    int step = blockDim.x / 512 * gridDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) y[i] = x[i];
+}
+"""
+
+
+def test_an_endless_original() -> None:
+    program, workload = original(HANG)
+    result = prepare(program, workload, setting(step_cap=3_000_000))
+    assert isinstance(result, Prepared)
+    assert result.contract.broken
+    assert "step limit" in result.contract.summary
+
+
+HISTOGRAM = """
+// cuda-lsp: workload
+//   size     n = 50000
+//   buffer   x: i32[n] in integers(0, 64)
+//   buffer   h: i32[64] inout zeros
+//   launch   count<<<(n + 255) / 256, 256>>>(x, h, n)
+__global__ void count(const int* x, int* h, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) atomicAdd(&h[x[i]], 1);
+}
+"""
+
+
+def test_atomics_are_no_races_and_integers_are_compared_exactly() -> None:
+    result = found(HISTOGRAM)
+    assert not result.contract.broken
+    assert result.contract.kinds == {"h": "exact"}
+    assert result.oracle.startswith("not needed")
+    assert not result.selftest.survived
+
+
+FIXED = """
+// cuda-lsp: workload
+//   buffer   x: f32[1000] in
+//   buffer   y: f32[1000] out
+//   launch   twice<<<4, 256>>>(x, y)
+__global__ void twice(const float* x, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < 1000) y[i] = 2.0f * x[i];
+}
+"""
+
+
+def test_a_workload_without_sizes() -> None:
+    contract = found(FIXED).contract
+    assert contract.summary == "in bounds, race-free, deterministic; this size only"
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_declared_size_that_is_tiny_already(size: int) -> None:
+    result = found(SOFTMAX.replace("rows = 512, cols = 4096", f"rows = {size}, cols = {size}"))
+    assert not result.contract.broken
+    assert result.contract.base == {"rows": size, "cols": size}
+
+
+def test_an_original_that_does_not_compile() -> None:
+    program, workload = original(FIXED.replace("2.0f * x[i]", "factor * x[i]"))
+    result = prepare(program, workload, setting())
+    assert isinstance(result, Failure)
+    assert result.kind == "does not compile"
+    assert "factor" in result.message
+
+
+def test_cancelling() -> None:
+    program, workload = original(SOFTMAX)
+    result = prepare(program, workload, setting(cancelled=lambda: True))
+    assert isinstance(result, Failure)
+    assert result.kind == "cancelled"
