@@ -1,15 +1,24 @@
 """``cuda-lsp kernels``: what is in a file, where it is launched, and what it costs."""
 
 import json
+import math
 
 import click
-from agent.execution.occupancy import Occupancy
+from agent.workload.describe import arguments, origin
+from agent.workload.find import find_workload
 from agent.workload.settings import Settings
-from attrs import frozen
+from attrs import evolve, frozen
 
-from agent.execution.compiler.result import Resources
+from agent.execution.compiler import build
+from agent.execution.compiler.result import CompileFailure, Options, Resources
+from agent.execution.occupancy import Occupancy, occupancy
 from agent.source.document import Document
 from agent.source.kernel import Kernel
+from agent.workload.bind import bind
+from agent.workload.binding import BoundLaunch
+from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.program import Program
+from agent.workload.workload import Workload
 from cuda_lsp.cli.exits import Exit
 from cuda_lsp.cli.opening import compiler_options, open_document, open_settings, open_target
 from cuda_lsp.cli.output import envelope
@@ -23,11 +32,11 @@ class Listed:
     line: int
     signature: str
     launches: tuple[int, ...]
-    workload: str
-    origin: str
-    resources: Resources | None
-    occupancy: Occupancy | None
-    problem: str
+    workload: str = ""
+    origin: str = ""
+    resources: Resources | None = None
+    occupancy: Occupancy | None = None
+    problem: str = ""
 
 
 @click.command("kernels")
@@ -59,19 +68,36 @@ def command(file: str, target: str | None, as_json: bool, flags: tuple[str, ...]
     return Exit.OK
 
 
-def _listed(document: Document, kernel: Kernel, settings: Settings, options: object) -> Listed:
+def _listed(document: Document, kernel: Kernel, settings: Settings, options: Options) -> Listed:
     listed = Listed(
         name=kernel.qualified_name,
         line=kernel.line,
         signature=" ".join(document.slice_text(kernel.signature).split()),
         launches=tuple(site.line for site in document.launches if site.kernel == kernel.name),
-        workload="", origin="", resources=None, occupancy=None, problem=kernel.damage or "",
-    )  # fmt: skip
-    return listed if kernel.damage else _measured(listed, document, kernel, settings, options)
+    )
+    if kernel.damage:
+        return evolve(listed, problem=kernel.damage)
+    try:
+        workload = find_workload(document, kernel, settings)
+    except (NoWorkload, WorkloadError) as error:
+        return evolve(listed, problem=f"no workload: {error}")
+    listed = evolve(listed, workload=arguments(workload), origin=origin(workload))
+    return _measured(listed, Program(document, workload.plan, kernel.name), workload, options)
 
 
-def _measured(listed: Listed, document: Document, kernel: Kernel, settings: Settings, options: object) -> Listed:
-    raise NotImplementedError
+def _measured(listed: Listed, program: Program, workload: Workload, options: Options) -> Listed:
+    """With registers and occupancy of the kernel as the workload launches it first."""
+    built = build(program, options)
+    if isinstance(built, CompileFailure):
+        return evolve(listed, problem=built.message)
+    name, resources = next(iter(built.resources.items()))
+    try:
+        steps = bind(workload, program.plan, document=program.document).steps
+    except WorkloadError as error:
+        return evolve(listed, resources=resources, problem=str(error))
+    launch = next(step for step in steps if isinstance(step, BoundLaunch) and step.kernel == name)
+    load = occupancy(options.arch, resources, math.prod(launch.block), launch.shared)
+    return evolve(listed, resources=resources, occupancy=load)
 
 
 def _resources(resources: Resources, load: Occupancy | None) -> str:

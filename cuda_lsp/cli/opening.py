@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from agent.execution.targets import TARGETS, Target, find_target
-from agent.workload.find import NoWorkload, WorkloadError, find_workload
+from agent.workload.find import find_workload
 from agent.workload.settings import Settings, SettingsError, read_settings
 from attrs import frozen
 
@@ -11,8 +10,11 @@ from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.emulator import Emulator
 from agent.execution.gpu import open_gpu
-from agent.source.document import Document, SourceError, UnknownKernel, read
+from agent.execution.targets import Target, UnknownTarget, find_target
+from agent.source.document import Document, read
+from agent.source.errors import SourceError, UnknownKernel
 from agent.source.kernel import Kernel
+from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.program import Program
 from agent.workload.workload import Workload
 from cuda_lsp.cli.exits import CommandError, Exit
@@ -82,12 +84,17 @@ def open_kernel(path: str, name: str | None, document: Document | None = None) -
 
 def _questions(document: Document, kernel: Kernel, error: NoWorkload) -> str:
     asked = "".join(f"\n  - {question}" for question in error.questions)
-    return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}"
+    draft = f"\nPut this above the kernel, with the blanks filled in:\n{error.draft}" if error.draft else ""
+    return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}{draft}"
 
 
 def open_target(name: str | None, settings: Settings) -> Target:
     wanted = name or settings.target or DEFAULT_TARGET
-    target = find_target(wanted)
+    try:
+        return find_target(wanted)
+    except UnknownTarget as error:
+        raise CommandError(Exit.USAGE, str(error)) from error
+
     if target is None:
         raise CommandError(
             Exit.USAGE, f"no target {wanted!r}; there are {', '.join(target.name for target in TARGETS)}"

@@ -5,15 +5,16 @@ import subprocess
 from pathlib import Path
 
 import click
-from agent.evaluation.judge import judge
-from agent.evaluation.prepare import Failure, prepare
-from agent.workload.find import WorkloadError
 from agent.workload.rewrite import plan_of
 from attrs import evolve
 
+from agent.evaluation.judge import judge
+from agent.evaluation.prepare import Failure, prepare
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
-from agent.source.document import Document, SourceError, parse
+from agent.source.document import Document, parse
+from agent.source.errors import SourceError
+from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 from cuda_lsp.cli.exits import CommandError, Exit
 from cuda_lsp.cli.interrupt import stoppable
