@@ -8,6 +8,7 @@ Time is linear in the text: every search consumes what it read, and brackets are
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -64,6 +65,8 @@ _ATTRIBUTES = (
 ).split()
 _TAKES_ARGUMENTS = frozenset(_ATTRIBUTES) - {b"__nv_pure__", b"__inline_hint__", b"__restrict"}
 _PRAGMAS = (b"_Pragma", b"__pragma", b"DO_PRAGMA")
+_WORD = re.compile(rb"\w+")
+_LONGEST = 64  # of a word that may be a known macro
 _LAMBDA = re.compile(rb"\]\s*((?:__(?:host|device|forceinline|noinline)__\s*)+)[({]")
 _CANDIDATE = rb"\s*([A-Z_][A-Z0-9_]{2,})[ \t]*(\(|\r?\n)"
 _STATEMENT, _FIRST_STATEMENT = re.compile(rb"[;{}):]" + _CANDIDATE), re.compile(_CANDIDATE)
@@ -100,9 +103,27 @@ def blank(text: bytes) -> Blanked:
     return Blanked(b"".join(pieces), tuple(change.blank for change in kept), macros)
 
 
+class _Lazy:
+    """The brackets of the code, matched when first asked for: many files never need them."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+
+    @cached_property
+    def _found(self) -> Brackets:
+        return match_brackets(self._code)
+
+    @property
+    def closing(self) -> dict[int, int]:
+        return self._found.closing
+
+    def in_code(self, offset: int) -> bool:
+        return self._found.in_code(offset)
+
+
 def _changes(text: bytes, scanned: Scan, macros: tuple[Macro, ...]) -> Iterator[_Change]:
     code = scanned.code
-    brackets = match_brackets(code)
+    brackets = _Lazy(code)
     yield from _words(text, code, macros, brackets)
     yield from _lambdas(text, code)
     yield from _misplaced_pragmas(code, scanned.directives)
@@ -110,44 +131,61 @@ def _changes(text: bytes, scanned: Scan, macros: tuple[Macro, ...]) -> Iterator[
     yield from _brace_configurations(text, code, brackets)
 
 
-def _words(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
+@frozen
+class _Word:
+    kind: str
+    # None where arguments are taken if there are any
+    arguments: bool | None
+    expansion: str = ""
+    # a word that is only probably a specifier must be followed by more of a declaration
+    guessed: bool = False
+
+
+def _words(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "_Lazy") -> Iterator[_Change]:
     """Attributes, specifier macros and unroll macros, wherever they stand."""
-    specifiers = specifier_macros(macros)
-    pragmas = pragma_macros(macros)
-    called_macros = {macro.name.encode() for macro in macros if macro.parameters is not None}
-    with_arguments = _TAKES_ARGUMENTS | called_macros | set(_PRAGMAS)
-    plain = {w for w in (*_ATTRIBUTES, *_PRAGMAS, *specifiers, *pragmas) if w in code}
-    found = [rb"(?:" + b"|".join(sorted(plain, reverse=True)) + rb")(?!\w)"] if plain else []
-    for pattern in (*found, KNOWN_SPECIFIER, KNOWN_PRAGMA):
-        for match in re.finditer(pattern, code):
-            word, start, end = match.group(), match.start(), match.end()
-            if _is_word_character(code, start - 1):
-                continue
-            expansion = specifiers.get(word, pragmas.get(word, ""))
+    known = _known_words(frozenset(_WORD.findall(code)), macros)
+    if not known:
+        return
+    for match in re.finditer(rb"(?:" + b"|".join(sorted(known, reverse=True)) + rb")(?!\w)", code):
+        word, start, end = known[match.group()], match.start(), match.end()
+        if _is_word_character(code, start - 1):
+            continue
+        value = ""
+        if word.arguments is not False:
             opening = _SPACE.match(code, end).end()  # type: ignore[union-attr]
-            called = code[opening : opening + 1] == b"("
-            if word in with_arguments:
-                closing = brackets.closing.get(opening) if called else None
-                if closing is None:
-                    continue
+            closing = brackets.closing.get(opening) if code[opening : opening + 1] == b"(" else None
+            if closing is not None:
                 value, end = text[opening + 1 : closing].decode("utf-8", "replace"), closing + 1
-            else:
-                value = ""
-            kind = _kind(word, pattern, specifiers)
-            if pattern is KNOWN_SPECIFIER and not _introduces(code, end):
+            elif word.arguments:
                 continue
-            replacement = spaces(text[start:end])
-            if "void" in expansion.split():
-                if len(replacement) < 4 or b"\n" in replacement:
-                    continue
-                replacement = b"void" + replacement[4:]
-            yield _Change(Blank(Span(start, end), kind, word.decode(), value, expansion), ((start, end, replacement),))
+        if word.guessed and not _introduces(code, end):
+            continue
+        replacement = spaces(text[start:end])
+        if "void" in word.expansion.split():
+            if len(replacement) < 4 or b"\n" in replacement:
+                continue
+            replacement = b"void" + replacement[4:]
+        found = Blank(Span(start, end), word.kind, match.group().decode(), value, word.expansion)
+        yield _Change(found, ((start, end, replacement),))
 
 
-def _kind(word: bytes, pattern: bytes, specifiers: dict[bytes, str]) -> str:
-    if word in _ATTRIBUTES:
-        return "attribute"
-    return "specifier" if word in specifiers or pattern is KNOWN_SPECIFIER else "pragma"
+def _known_words(present: frozenset[bytes], macros: tuple[Macro, ...]) -> dict[bytes, _Word]:
+    """Which of the words in the text are blanked, and how."""
+    defined = {macro.name.encode() for macro in macros}
+    called = {macro.name.encode() for macro in macros if macro.parameters is not None}
+    known: dict[bytes, _Word] = {}
+    for word in present - defined:
+        if len(word) < _LONGEST and (word.isupper() or word.startswith(b"__")):
+            if KNOWN_SPECIFIER.fullmatch(word):
+                known[word] = _Word("specifier", False, guessed=True)
+            elif KNOWN_PRAGMA.fullmatch(word):
+                known[word] = _Word("pragma", None)
+    known |= {word: _Word("attribute", word in _TAKES_ARGUMENTS) for word in present.intersection(_ATTRIBUTES)}
+    known |= {word: _Word("pragma", True) for word in present.intersection(_PRAGMAS)}
+    pragmas, specifiers = pragma_macros(macros), specifier_macros(macros)
+    known |= {word: _Word("pragma", word in called, pragmas[word]) for word in present & pragmas.keys()}
+    known |= {word: _Word("specifier", word in called, specifiers[word]) for word in present & specifiers.keys()}
+    return known
 
 
 def _introduces(code: bytes, end: int) -> bool:
@@ -183,7 +221,7 @@ def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterat
             yield _Change(Blank(directive.span, "pragma", "#pragma", value), (piece,))
 
 
-def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: Brackets) -> Iterator[_Change]:
+def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "_Lazy") -> Iterator[_Change]:
     """Macros used as statements without a semicolon. In functions the argument stays (``CHECK(cudaMalloc(...))``)."""
     controls = control_macros(macros)
     first = _FIRST_STATEMENT.match(code)
@@ -213,7 +251,7 @@ def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: B
         yield _Change(Blank(Span(start, closing + 1), "statement", name.decode(), value), (head, tail))
 
 
-def _brace_configurations(text: bytes, code: bytes, brackets: Brackets) -> Iterator[_Change]:
+def _brace_configurations(text: bytes, code: bytes, brackets: "_Lazy") -> Iterator[_Change]:
     """``<<<{n, 1}, {64}>>>``: parentheses in place of the braces parse as comma expressions."""
     for match in re.finditer(rb"<<<\s*|<\s*<<\s*|<<\s*<\s*", code):
         at, argument = match.end(), 0

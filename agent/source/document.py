@@ -95,6 +95,8 @@ def read(path: str | Path) -> Document:
         raise SourceError(f"{path} is a directory; give the path of a .cu file") from None
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError:  # a NUL in the name
+        raise SourceError(f"{str(path)!r} cannot be read: that is no file name") from None
     if text.startswith(_UTF16):
         raise SourceError(f"{path} is UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
     if b"\0" in text:

@@ -68,7 +68,7 @@ def _lower(match: re.Match[str]) -> str:
 
 
 def workspace_of(path: str) -> Path:
-    """The folder that local headers may come from: the nearest one above ``path`` that a project marks, else its own."""
+    """The folder that local headers may come from: the nearest above ``path`` that a project marks, else its own."""
     folder = Path(path).resolve().parent
     for above in (folder, *folder.parents):
         if (above / ".git").exists() or (above / ".cuda-lsp.toml").exists():

@@ -20,7 +20,6 @@ DEVICE = re.compile(rb"\b(?:__device__|__global__|__constant__|__managed__|__sha
 _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|constinit)\b")
 CONSTEXPR = re.compile(rb"\bconst(?:expr|eval)\b")
 _SYMBOL = re.compile(rb"\b(?:__constant__|__device__|__managed__)\b")
-_KNOWN = re.compile(KNOWN_SPECIFIER)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PASTE = re.compile(r"\s*##\s*")
 _USING = re.compile(rb"\busing\s+namespace\s+([\w:\s]+?)\s*;")
@@ -250,7 +249,7 @@ class _Reader:
 
 
 def known_device(head: bytes) -> bool:
-    return any(b"D" in match.group().replace(b"CUDA", b"") for match in _KNOWN.finditer(head))
+    return any(b"D" in match.group().replace(b"CUDA", b"") for match in KNOWN_SPECIFIER.finditer(head))
 
 
 def _head(node: Node) -> Node:

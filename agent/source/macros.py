@@ -35,14 +35,14 @@ _PRAGMA_BODY = re.compile(r"(?:_Pragma|__pragma|DO_PRAGMA)\s*\(.*\)\Z", re.DOTAL
 _CONTROL = re.compile(r"\b(?:for|while|if|switch|else|do|case)\b")
 
 # Attribute macros of CUTLASS, CCCL, PyTorch, Eigen, Kokkos, RAJA and others, and names that are attributes anywhere.
-KNOWN_SPECIFIER = (
+KNOWN_SPECIFIER = re.compile(
     rb"(?:C(?:UTLASS|UTE|10|CCL|UB|UDA)_|_CCCL_|_LIBCUDACXX_|_CUDAX_|THRUST_|EIGEN_|KOKKOS_|RAJA_|FLASHINFER_|RAFT_|AT_|"
     rb"GPU_|FORCE_?|ALWAYS_|HOST_?|DEVICE_)"
     rb"(?:DEVICE|HOST_DEVICE|HOST|HOSTDEVICE|INLINE|FORCE_?INLINE|DEVICE_FUNC|STRONG_INLINE|INLINE_FUNCTION|FUNCTION|"
     rb"RUNTIME_FUNCTION|API|LAMBDA|KERNEL|GLOBAL|NOINLINE|DEVICE_INLINE|HIDE_FROM_ABI|VISIBILITY_HIDDEN)(?!\w)"
     rb"|(?:HDI?|DI|CUDART_CB|NO_OPTIMIZE|__hostdev__)(?!\w)"
 )
-KNOWN_PRAGMA = rb"[A-Z_]*(?:PRAGMA_(?:NO_)?UNROLL|PRAGMA_UNROLL_\w*|UNROLL_LOOP)(?!\w)"
+KNOWN_PRAGMA = re.compile(rb"[A-Z_]*(?:PRAGMA_(?:NO_)?UNROLL|PRAGMA_UNROLL_\w*|UNROLL_LOOP)")
 
 
 def specifier_macros(macros: tuple[Macro, ...]) -> dict[bytes, str]:

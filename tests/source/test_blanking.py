@@ -91,7 +91,8 @@ def test_nothing_is_blanked_in_comments_strings_and_macro_bodies():
 
 
 def test_a_constant_named_like_a_specifier_stays():
-    text = b"enum { HD, GPU_DEVICE = 2 };\nint x = GPU_DEVICE + HD;\n#define BS 256\nint y = BS;\n"
+    text = b"#define HOST_API 3\nint z = sizeof HOST_API [1];\n"
+    text += b"enum { HD, GPU_DEVICE = 2 };\nint x = GPU_DEVICE + HD;\n#define BS 256\nint y = BS;\n"
     assert blank(text).text == text
 
 
@@ -117,6 +118,8 @@ HOSTILE = {
     "braces": b"{" * 100000 + b"}" * 100000,
     "hashes": b"#" * 600000,
     "backslashes": b"#define A \\\n" * 60000,
+    "capitals": b"A" * 600000,
+    "capital macros": b"CUTLASS_" * 80000,
     "globals": b"__global__ " * 50000,
 }
 
