@@ -4,6 +4,7 @@ A barrier completes for a block when every thread of it that has not exited has 
 that exit early do not hold it up, as on the hardware.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,11 +108,14 @@ class Barriers:
 def _cut(arrival: Arrival, part: Lanes, held: Array) -> Array | None:
     if arrival.predicate is None or part is arrival.lanes:
         return arrival.predicate
-    return arrival.predicate[np.broadcast_to(held, arrival.lanes.shape).reshape(-1)]
+    part_of: Array = arrival.predicate[np.broadcast_to(held, arrival.lanes.shape).reshape(-1)]
+    return part_of
 
 
 def _check_alike(batch: "Batch", going: list[Arrival]) -> None:
-    """``__syncthreads`` must be the same one for all threads of a block (CUDA C++ guide, "Synchronization functions")."""
+    """``__syncthreads`` must be the same one for all threads of a block (CUDA C++ guide, "Synchronization
+    functions").
+    """
     if "barriers" not in batch.checks or len({arrival.block.number for arrival in going}) < 2:
         return
     seen = np.full(batch.barriers.blocks, -1)
@@ -121,7 +125,9 @@ def _check_alike(batch: "Batch", going: list[Arrival]) -> None:
             continue
         earlier = seen[rows]
         site = arrival.block.sites[-1]
-        bad = (earlier >= 0) & np.array([going[k].block.number != arrival.block.number for k in range(len(going))])[earlier]
+        bad = (earlier >= 0) & np.array([going[k].block.number != arrival.block.number for k in range(len(going))])[
+            earlier
+        ]
         if bad.any():
             first = int(np.flatnonzero(bad.reshape(-1))[0])
             partner = going[int(earlier.reshape(-1)[first])]
@@ -133,11 +139,15 @@ def _check_alike(batch: "Batch", going: list[Arrival]) -> None:
                 arrival.lanes,
                 site,
                 bad,
-                lambda lane, line=line: f"threads of one block wait at different barriers: lines {line} and {site.line}",
+                _at_different(line, site.line),
                 other=(int(there), partner.block.sites[-1]),
             )
         fresh = rows[earlier < 0]
         seen[fresh] = index
+
+
+def _at_different(first: int, second: int) -> Callable[[int], str]:
+    return lambda lane: f"threads of one block wait at different barriers: lines {first} and {second}"
 
 
 def _reduce(batch: "Batch", going: list[Arrival]) -> None:
@@ -178,7 +188,9 @@ def report_deadlock(batch: "Batch", waiting: list[Arrival]) -> None:
             first.lanes,
             site,
             first.lanes.block == row,
-            lambda position: f"some threads wait for ever at line {site.line}, others of the block at line {other.line}",
+            lambda position: (
+                f"some threads wait for ever at line {site.line}, others of the block at line {other.line}"
+            ),
             other=(lane, other),
         )
         return

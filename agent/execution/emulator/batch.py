@@ -118,7 +118,7 @@ class Batch:
         """A clock that only goes forward: thread-instructions done so far."""
         return self.meter.steps
 
-    # Scheduling ---------------------------------------------------------------------------------------------------------
+    # Scheduling -----------------------------------------------------------------------------------------------------
 
     def push(self, number: int, lanes: Lanes) -> None:
         """Let ``lanes`` wait for their turn at block ``number``."""
@@ -208,7 +208,7 @@ class Batch:
             if end.negated:
                 taken, rest = rest, taken
             if self.watch is not None:
-                self.watch.branch(block, lanes, taken, rest)
+                self.watch.branch(block, lanes, [part for part in (taken, rest) if part is not None])
             if rest is None:
                 return end.targets[0]
             if taken is None:
@@ -243,9 +243,10 @@ class Batch:
         for number in np.unique(index).tolist():
             target = targets[min(number, len(targets) - 1)]
             parts.setdefault(target, []).append(lanes.select(index == number))
+        together = {target: union(found) for target, found in parts.items()}
         if self.watch is not None:
-            self.watch.branch(block, lanes, None, None)
-        self._part(block, lanes, values, dirty, [(target, union(found)) for target, found in parts.items()])
+            self.watch.branch(block, lanes, list(together.values()))
+        self._part(block, lanes, values, dirty, together.items())
         return None
 
     def _exit(self, lanes: Lanes) -> None:
@@ -259,13 +260,14 @@ class Batch:
         if self.barriers.waiting:
             self.barriers.release(self)
 
-    # Barriers -----------------------------------------------------------------------------------------------------------
+    # Barriers -------------------------------------------------------------------------------------------------------
 
     def predicate(self, lanes: Lanes) -> Array:
         """The predicate that these lanes bring to the barrier they are at, one for each in lane order."""
         end = self._at_barrier
         value = self.running[end.entries[-1]]
-        return np.broadcast_to(~value if end.negated else value, self.lanes.shape).reshape(-1)
+        wide: Array = np.broadcast_to(~value if end.negated else value, self.lanes.shape).reshape(-1)
+        return wide
 
     def _barrier(self, block: Block, lanes: Lanes, values: Values, dirty: set[int]) -> int | None:
         end = block.end
@@ -318,7 +320,8 @@ class Batch:
         if self.exited is None:
             return exists
         flat = (ids // per_block * lanes.threads)[:, None] + np.minimum(thread, lanes.threads - 1)
-        return exists & ~self.exited[flat]
+        alive: Array = exists & ~self.exited[flat]
+        return alive
 
     def _unblock(self) -> bool:
         """Nobody can go on: let those go that wait for lanes of their warp in vain, else report who waits for whom."""
@@ -341,13 +344,16 @@ class Batch:
             report_deadlock(self, waiting)
         return False
 
-    # Faults -------------------------------------------------------------------------------------------------------------
+    # Faults ---------------------------------------------------------------------------------------------------------
 
     def where(self, lane: int, site: Site) -> Where:
         """Lane number ``block * threads + thread`` of the batch as a place in the source."""
         threads = self.everyone.threads
         return Where(
-            site.file, site.line, _three(int(self.numbers[lane // threads]), self.grid), _three(lane % threads, self.block)
+            site.file,
+            site.line,
+            _three(int(self.numbers[lane // threads]), self.grid),
+            _three(lane % threads, self.block),
         )
 
     def fault(

@@ -18,6 +18,7 @@ from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
 from agent.execution.emulator.program import Loaded, load
+from agent.execution.emulator.watch import Totals, launch_counters
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch
 
 
@@ -160,8 +161,10 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
         numbers = np.array(chosen, np.int64)
         run.complete = run.complete and len(numbers) == total
     parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers))
-    setting = Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters)
-    run_launch(setting, numbers)
+    totals = Totals(kernel) if request.count else None
+    run_launch(Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals), numbers)
+    if totals is not None:
+        run.counters.append(launch_counters(totals, launch.kernel, launch.grid, launch.block, len(numbers)))
 
 
 def _report_limit(run: Run, block: Block, message: str) -> None:

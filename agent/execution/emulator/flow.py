@@ -25,8 +25,10 @@ MOST_ITEMS = 400_000
 MOST_DEPTH = 40
 _ENDS = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")
 _PURE_GUARD = frozenset(
-    """add sub mul mad fma div rem neg abs min max and or xor not shl shr mov cvt setp set selp slct cvta cnot lop3 prmt
-    bfe bfi shf popc clz brev rcp sqrt rsqrt ex2 lg2 sin cos tanh mul24 mad24 sad copysign testp""".split()
+    """
+    add sub mul mad fma div rem neg abs min max and or xor not shl shr mov cvt setp set selp slct cvta cnot lop3 prmt
+    bfe bfi shf popc clz brev rcp sqrt rsqrt ex2 lg2 sin cos tanh mul24 mad24 sad copysign testp
+    """.split()  # noqa: SIM905
 )
 
 
@@ -36,11 +38,13 @@ class Refused(Exception):
 
 @define(eq=False)
 class Frame:
-    """One activation of a function. ``symbols`` places its variables and parameters: (space, address)."""
+    """One activation of a function. ``symbols`` places its variables and parameters: (space, address).
+    ``caller`` is the call that made it."""
 
     number: int
     function: Function
     symbols: dict[str, tuple[str, int]]
+    caller: "Item | None" = None
     starts: list[int] = field(factory=list)
     end: int = -1
 
@@ -149,9 +153,14 @@ def _place_shared(code: Code, variable: Variable, key: str) -> None:
 
 
 def _emit(
-    module: Module, function: Function, code: Code, symbols: dict[str, tuple[str, int]], calls: tuple[str, ...]
+    module: Module,
+    function: Function,
+    code: Code,
+    symbols: dict[str, tuple[str, int]],
+    calls: tuple[str, ...],
+    caller: Item | None = None,
 ) -> Frame:
-    frame = Frame(code.frames, function, symbols)
+    frame = Frame(code.frames, function, symbols, caller)
     code.frames += 1
     for variable in function.variables:
         if variable.space in ("local", "param"):
@@ -238,7 +247,7 @@ def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instructio
         symbols[formal.name] = _argument(code, frame, formal, actual, instruction)
     for formal, result in zip(callee.returns, instruction.destinations, strict=True):
         symbols[formal.name] = _argument(code, frame, formal, result, instruction)
-    _emit(module, callee, code, symbols, (*calls, callee.name))
+    _emit(module, callee, code, symbols, (*calls, callee.name), Item("step", instruction, frame))
 
 
 def _own(function: Function) -> set[str]:

@@ -1,6 +1,7 @@
 """A kernel ready to run: basic blocks of steps, what each reads and writes, and which entries live on where."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 from attrs import define, field, frozen
@@ -8,17 +9,17 @@ from attrs import define, field, frozen
 from agent.execution.emulator import steps_atomic, steps_memory, steps_move, steps_warp
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
-from agent.execution.emulator.sites import Site
+from agent.execution.emulator.sites import Site, source_places
 from agent.execution.emulator.steps_pure import pure
-from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
+from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step, width_of
 
 # imported for what they register
 _FAMILIES = (steps_atomic, steps_memory, steps_move, steps_warp)
 
 _STRONG = frozenset(("atom", "nanosleep"))
-_STRONG_WORDS = frozenset("volatile relaxed acquire mmio".split())
-# how tiring one turn of a loop is that polls with atomics or volatile loads, that loads, that does neither; a group that
-# has used up PATIENCE lets others go first
+_STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
+# how tiring one turn of a loop is that polls with atomics or volatile loads, that loads, that does neither; a group
+# that has used up PATIENCE lets others go first
 STRONG, WEAK, SILENT = 625, 1, 0
 PATIENCE = 20_000
 
@@ -44,9 +45,10 @@ class End:
 
 @define(eq=False)
 class Block:
-    """``reads`` are entries read before any write here, ``live`` those that matter on entry. ``mask`` is the entry of the
-    member mask where the block begins with an instruction for which lanes of a warp come together. ``tiring`` says how
-    likely it is that a block whose end goes backwards closes a loop that waits for others: SILENT, WEAK or STRONG."""
+    """``reads`` are entries read before any write here, ``live`` those that matter on entry. ``mask`` is the entry of
+    the member mask where the block begins with an instruction for which lanes of a warp come together. ``tiring`` says
+    how likely it is that a block whose end goes backwards closes a loop that waits for others: SILENT, WEAK or
+    STRONG."""
 
     number: int
     sites: tuple[Site, ...]
@@ -59,9 +61,10 @@ class Block:
     tiring: int = SILENT
     first: int = 0
     weight: int = 0
+    added: tuple[bool, ...] = ()
 
 
-@frozen
+@frozen(slots=False)
 class Kernel:
     """``code`` keeps the layout of memory; ``entries`` how each entry starts."""
 
@@ -72,14 +75,19 @@ class Kernel:
     entries: tuple[Initial, ...] = field(repr=False)
     sites: tuple[Site, ...] = field(repr=False)
 
+    @cached_property
+    def narrow_shared(self) -> bool:
+        """Whether any access that may go to shared memory is narrower than four bytes."""
+        return any(_narrow_shared(site) for site in self.sites)
+
 
 def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[str, int]]) -> Kernel:
     """Lower ``function``. Raises Refused, naming what this emulator does not know."""
     code = lay_out(module, function, addresses)
     entries = Entries()
     sites = tuple(
-        Site(index, item.instruction, function.name, module.files.get(item.instruction.file, ""), item.instruction.line)
-        for index, item in enumerate(code.items)
+        Site(index, item.instruction, function.name, *place)
+        for index, (item, place) in enumerate(zip(code.items, source_places(module, code.items), strict=True))
     )
     leaders = _leaders(code.items)
     number_of = {start: number for number, start in enumerate(leaders)}
@@ -142,6 +150,7 @@ def _block(
         mask=mask,
         first=first,
         weight=sum(not item.added for item in items),
+        added=tuple(item.added for item in items),
     )
 
 
@@ -268,6 +277,14 @@ def _strength(site: Site) -> int:
     if instruction.base == "ld" and not {"param", "const", "nc", "local"} & set(instruction.modifiers):
         return WEAK
     return SILENT
+
+
+def _narrow_shared(site: Site) -> bool:
+    instruction = site.instruction
+    if instruction.base not in ("ld", "st", "atom", "red") or not instruction.types:
+        return False
+    elsewhere = {"global", "local", "param", "const", "param::entry", "param::func"}
+    return width_of(instruction.types[0]) < 4 and not elsewhere & set(instruction.modifiers)
 
 
 __all__ = ["Block", "End", "Immediate", "Kernel", "Refused", "prepare"]

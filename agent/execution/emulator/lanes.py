@@ -1,9 +1,9 @@
 """Which lanes of a batch are active, and how values travel between the whole batch and a part of it.
 
-A batch is ``blocks`` x ``threads`` lanes. A value is an array of two axes that broadcasts to the active lanes: ``(1, 1)``
-where it is the same everywhere, ``(1, threads)`` where it depends on the thread alone, ``(blocks, 1)`` on the block
-alone, else full. Active lanes are a *rectangle* (some rows, some columns; None means all) or, where a condition cut
-across both, a *ragged* list of lane numbers; in a ragged part values have shape ``(1, 1)`` or ``(1, count)``.
+A batch is ``blocks`` x ``threads`` lanes. A value is an array of two axes that broadcasts to the active lanes: ``(1,
+1)`` where it is the same everywhere, ``(1, threads)`` where it depends on the thread alone, ``(blocks, 1)`` on the
+block alone, else full. Active lanes are a *rectangle* (some rows, some columns; None means all) or, where a condition
+cut across both, a *ragged* list of lane numbers; in a ragged part values have shape ``(1, 1)`` or ``(1, count)``.
 """
 
 from collections.abc import Sequence

@@ -18,8 +18,10 @@ from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.races import Shadow
 from agent.execution.emulator.shared import Region, Shared
 from agent.execution.emulator.values import Initial, Values
+from agent.execution.emulator.watch import Totals, Watch
 from agent.workload.binding import Argument, BoundLaunch, PointerArgument
 
 LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of a Python call is spread thin
@@ -44,7 +46,7 @@ class Setting:
     meter: Meter
     checks: frozenset[str]
     parameters: Parameters
-    counting: bool = False
+    totals: Totals | None = None
 
 
 def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
@@ -91,8 +93,7 @@ def scalar_bytes(dtype: str, value: int | float) -> bytes:
     if dtype == "bool":
         return struct.pack(form, bool(value))
     with np.errstate(all="ignore"):
-        kind = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[dtype]
-        return kind(value).tobytes()
+        return np.array(value, {"f16": np.float16, "f32": np.float32, "f64": np.float64}[dtype]).tobytes()
 
 
 def run_launch(setting: Setting, numbers: Array) -> None:
@@ -114,7 +115,9 @@ def run_launch(setting: Setting, numbers: Array) -> None:
             turn = len(active) - 1
         turn = turn if turn < len(active) else 0
         if active[turn].run(alone=len(active) == 1 and not waiting):
-            active.pop(turn)
+            done = active.pop(turn)
+            if done.watch is not None:
+                done.watch.close()
         else:
             turn += 1
 
@@ -141,7 +144,10 @@ def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
     kernel, launch = setting.kernel, setting.launch
     track = "initialised" in setting.checks
     shared = Shared(len(numbers), shared_regions(kernel.code, launch.shared), None)
-    batch = Batch(
+    if shared.size and ({"races", "initialised"} & setting.checks):
+        grain = 1 if kernel.narrow_shared else 4
+        shared.shadow = Shadow(len(numbers), threads, shared.size, grain, "races" in setting.checks, track)
+    return Batch(
         kernel=kernel,
         grid=launch.grid,
         block=launch.block,
@@ -154,9 +160,8 @@ def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
         faults=setting.faults,
         meter=setting.meter,
         checks=setting.checks,
-        watch=None,
+        watch=Watch(setting.totals, len(numbers)) if setting.totals is not None else None,
     )
-    return batch
 
 
 def shared_regions(code: Code, dynamic: int) -> tuple[Region, ...]:
@@ -170,9 +175,7 @@ def shared_regions(code: Code, dynamic: int) -> tuple[Region, ...]:
     return tuple(regions)
 
 
-def _initial_values(
-    kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes
-) -> Values:
+def _initial_values(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes) -> Values:
     return [_initial_value(kernel, launch, numbers, threads, parameters, initial) for initial in kernel.entries]
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @define(eq=False)
 class Local:
-    """``words[k]`` is the k-th 32-bit word of every lane; ``known`` (if asked for) marks its bytes that were written."""
+    """``words[k]`` is the k-th 32-bit word of every lane; ``known`` (if asked for) marks its bytes that were
+    written.
+    """
 
     lanes: int
     nbytes: int
@@ -113,23 +115,24 @@ class Local:
 
 def _get(words: Array, lanes: Lanes, offsets: Array, width: int) -> Array:
     if width == 8:
-        low = _get(words, lanes, offsets, 4).astype(np.uint64)
-        return low | (_get(words, lanes, offsets + 4, 4).astype(np.uint64) << np.uint64(32))
+        low, high = (_get(words, lanes, offsets + step, 4).astype(np.uint64) for step in (0, 4))
+        whole: Array = low | (high << np.uint64(32))
+        return whole
     value = _word(words, lanes, offsets >> 2)
     if width == 4:
         return value
-    moved = value >> ((offsets & 3) << 3).astype(np.uint32)
-    return moved.astype(UNSIGNED[width])
+    moved: Array = (value >> ((offsets & 3) << 3).astype(np.uint32)).astype(UNSIGNED[width])
+    return moved
 
 
 def _word(words: Array, lanes: Lanes, index: Array) -> Array:
-    if index.size == 1:
-        row = words[int(index[0, 0])]
-        if lanes.whole:
-            return row.reshape(lanes.blocks, lanes.threads).copy()
-        return row.take(lanes.flat).reshape(lanes.shape)
-    flat = np.broadcast_to(index, lanes.shape).reshape(-1) * words.shape[1] + lanes.flat
-    return words.reshape(-1).take(flat).reshape(lanes.shape)
+    if index.size > 1:
+        flat = np.broadcast_to(index, lanes.shape).reshape(-1) * words.shape[1] + lanes.flat
+        found = words.reshape(-1).take(flat)
+    else:
+        row: Array = words[int(index[0, 0])]
+        found = row.copy() if lanes.whole else row.take(lanes.flat)
+    return found.reshape(lanes.shape)
 
 
 def _put(words: Array, lanes: Lanes, offsets: Array, width: int, value: Array) -> None:

@@ -124,7 +124,11 @@ def report_uninitialised(batch: "Batch", lanes: Lanes, site: Site, bad: Array, w
     )
 
 
-# Lanes apart ------------------------------------------------------------------------------------------------------------
+def _saying(message: str) -> Callable[[int], str]:
+    return lambda lane: message
+
+
+# Lanes apart --------------------------------------------------------------------------------------------------------
 
 
 def _apart(
@@ -149,7 +153,8 @@ def _apart(
             sound &= ~_report_misaligned(batch, lanes, site, sound, flat, span)
             if writes and not buffer.writable and sound.any():
                 kind = "write to read-only memory"
-                batch.fault(kind, lanes, site, sound, lambda lane, b=buffer: f"writes to '{b.name}', which is constant")
+                message = f"writes to '{buffer.name}', which is constant"
+                batch.fault(kind, lanes, site, sound, _saying(message))
                 continue
         elif tag in (SHARED, LOCAL, PARAM):
             sound = here
@@ -243,7 +248,7 @@ def _store_apart(batch: "Batch", site: Site, addresses: Array, shift: int, width
             batch.chip(tag).store(batch, lanes, site, flat - np.uint64(tag << TAG_BITS), 0, width, parts)
 
 
-# Generic addresses ------------------------------------------------------------------------------------------------------
+# Generic addresses --------------------------------------------------------------------------------------------------
 
 
 def _window(addresses: Array, shift: int) -> int:
@@ -271,13 +276,13 @@ def store_generic(batch: "Batch", site: Site, addresses: Array, shift: int, widt
         store(batch, site, addresses, shift, width, values)
 
 
-# Places for read-modify-write -------------------------------------------------------------------------------------------
+# Places for read-modify-write ---------------------------------------------------------------------------------------
 
 
 @define(eq=False)
 class Place:
-    """Where an atomic acts: elements ``index`` (in lane order) of ``view``; ``places`` are those lanes' positions in the
-    order of ``lanes.shape``. ``done`` is told when the elements have been written."""
+    """Where an atomic acts: elements ``index`` (in lane order) of ``view``; ``places`` are those lanes' positions in
+    the order of ``lanes.shape``. ``done`` is told when the elements have been written."""
 
     lanes: Lanes
     view: Array

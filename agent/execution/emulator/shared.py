@@ -1,7 +1,7 @@
 """Shared memory of a batch: one row of bytes for each block.
 
-Variables lie apart with a gap between them, so that running off one array does not silently land in the next; the gap is
-a multiple of 128 bytes, which leaves every bank as it would be.
+Variables lie apart with a gap between them, so that running off one array does not silently land in the next; the gap
+is a multiple of 128 bytes, which leaves every bank as it would be.
 """
 
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from agent.execution.emulator.memory import Place, report_uninitialised
 from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
-    from agent.execution.emulator.races import Shadow
     from agent.execution.emulator.batch import Batch
+    from agent.execution.emulator.races import Shadow
 
 SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
 
@@ -33,7 +33,9 @@ class Region:
 
 @define(eq=False)
 class Shared:
-    """``ends[offset]`` is where the variable that holds the byte ends (0 in a gap); None where there is one variable."""
+    """``ends[offset]`` is where the variable that holds the byte ends (0 in a gap); None where there is one
+    variable.
+    """
 
     blocks: int
     regions: tuple[Region, ...]
@@ -117,7 +119,8 @@ class Shared:
     def _index(self, lanes: Lanes, offsets: Array, width: int) -> Array:
         """Element numbers in the flattened view."""
         row = self.views[width].shape[1]
-        return lanes.block * row + (offsets >> SHIFT[width])
+        index: Array = lanes.block * row + (offsets >> SHIFT[width])
+        return index
 
     def _read(self, lanes: Lanes, offsets: Array, width: int, count: int) -> list[Array]:
         view = self.views[width]
@@ -127,10 +130,16 @@ class Shared:
         index = lanes.block * view.shape[1] + index
         return [view.reshape(-1).take(index + k if k else index) for k in range(count)]
 
+    def peek(self, lanes: Lanes, offsets: Array, width: int, count: int) -> list[Array]:
+        """What memory holds at offsets known to be sound, unwatched."""
+        return self._read(lanes, offsets, width, count)
+
     def _sound(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, span: int, writes: bool
     ) -> tuple[Lanes, Array, Array]:
-        """The lanes whose access is in range and aligned, their offsets ``(1, count)``, and their places in lane order."""
+        """The lanes whose access is in range and aligned, their offsets ``(1, count)``, and their places in lane
+        order.
+        """
         signed = addresses.astype(np.int64) + shift
         offsets = np.broadcast_to(signed, lanes.shape).reshape(-1)
         inside = (offsets >= 0) & (offsets <= self.size - span)

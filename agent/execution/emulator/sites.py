@@ -1,9 +1,12 @@
 """A place in the code that can fault or is counted: one PTX instruction of one kernel, with its source line."""
 
+from collections.abc import Iterator, Sequence
+
 from attrs import define
 
 from agent.execution.emulator.addresses import FIRST_BUFFER
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.flow import Item
+from agent.execution.emulator.instruction import Instruction, Module
 
 
 @define(eq=False)
@@ -16,3 +19,29 @@ class Site:
     file: str
     line: int
     tag: int = FIRST_BUFFER
+
+
+def source_places(module: Module, items: Sequence[Item]) -> list[tuple[str, int]]:
+    """File and line of each item, in the kernel's own file where it can be: code from a header counts where it was
+    called. Code that belongs to no line (the compiler merged it) counts with the line before it."""
+    named = ((module.files.get(item.instruction.file, ""), item.instruction.line) for item in items)
+    own = next((file for file, line in named if line > 0), "")
+    places: list[tuple[str, int]] = []
+    last: dict[int, tuple[str, int]] = {}
+    for item in items:
+        known = [(module.files.get(file, ""), line) for file, line in _locations(item) if line > 0]
+        place = next(
+            (one for one in known if one[0] == own), known[0] if known else last.get(item.frame.number, (own, 0))
+        )
+        last[item.frame.number] = place
+        places.append(place)
+    return places
+
+
+def _locations(item: Item) -> Iterator[tuple[int, int]]:
+    """Where the item is, then where that was inlined into, then where the function was called from."""
+    at: Item | None = item
+    while at is not None:
+        yield at.instruction.file, at.instruction.line
+        yield from at.instruction.inlined
+        at = at.frame.caller

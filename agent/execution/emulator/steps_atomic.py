@@ -37,7 +37,7 @@ _FOLDS: dict[str, Any] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-_IGNORED = frozenset("relaxed acquire release acq_rel cta gpu sys noftz ftz".split())
+_IGNORED = frozenset(["relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "noftz", "ftz"])
 _ALLOWED = {
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "f16x2", "bf16", "bf16x2"),
     "min": ("u32", "s32", "u64", "s64", "f16", "f16x2"),

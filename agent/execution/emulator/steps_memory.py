@@ -8,7 +8,7 @@ import numpy as np
 from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import LOCAL, PARAM, SHARED, Array
 from agent.execution.emulator.buffers import UNSIGNED
-from agent.execution.emulator.instruction import Operand, Register, Vector
+from agent.execution.emulator.instruction import Address, Operand, Register, Symbol, Vector
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import (
     FILE_TYPES,
@@ -30,7 +30,7 @@ Change = Callable[[Array], Array]
 _SPACES = ("global", "shared", "local", "const", "param")
 # cache and ordering words that change nothing when every access is performed at once and in order
 _IGNORED = frozenset(
-    "ca cg cs lu cv wb wt nc weak relaxed acquire release volatile mmio cta gpu sys cluster unified".split()
+    "ca cg cs lu cv wb wt nc weak relaxed acquire release volatile mmio cta gpu sys cluster unified".split()  # noqa: SIM905
 )
 _CHIP = {"shared": SHARED, "local": LOCAL, "param": PARAM}
 _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
@@ -120,7 +120,8 @@ def _widen(width: int, signed: bool, file: str) -> Change | None:
 def _load_parameter(lowering: Lowering, outs: list[int | None], files: list[str], width: int, signed: bool) -> Step:
     """Kernel parameters are the same for all lanes: entries of their own, set at launch."""
     operand = lowering.instruction.sources[0]
-    symbol = getattr(operand, "base", operand)
+    symbol = operand.base if isinstance(operand, Address) else operand
+    assert isinstance(symbol, Symbol)
     offset = lowering.place(symbol)[1] + getattr(operand, "offset", 0)
     pairs = [
         (out, lowering.entries.parameter(offset + k * width, width, signed, file))

@@ -54,11 +54,13 @@ class Warps:
 
     def members(self, mask: Array) -> Array:
         """Lanes that are active and named by their mask."""
-        return self.active & ((mask & _BIT) != 0)
+        named: Array = self.active & ((mask & _BIT) != 0)
+        return named
 
 
 def _unless_single(value: Array, change: Callable[[Array], Array]) -> Array:
-    return value if value.size == 1 else change(value)
+    result: Array = value if value.size == 1 else change(value)
+    return result
 
 
 def ballot(chosen: Array, count: int) -> Array:
@@ -200,9 +202,9 @@ def vote(lowering: Lowering) -> Step:
         if mode == "ballot":
             result = ballot(yes, warps.count)
         elif mode == "any":
-            result = np.broadcast_to(yes, present.shape).any(axis=1, keepdims=True)
+            result = np.asarray(np.broadcast_to(yes, present.shape).any(axis=1, keepdims=True))
         else:
-            result = (yes | ~present).all(axis=1, keepdims=True)
+            result = np.asarray((yes | ~present).all(axis=1, keepdims=True))
             if mode == "uni":
                 result = result | ~np.broadcast_to(yes, present.shape).any(axis=1, keepdims=True)
         values[out] = warps.back(result)

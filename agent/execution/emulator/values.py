@@ -1,8 +1,8 @@
 """Values and steps: how the operands of an instruction become numbers in one list, and an instruction a function.
 
 Everything an instruction reads is an entry of one list per batch: registers, literals, special registers, parameters. A
-*step* is a function of that list and the batch; it says which entries it reads and writes, so that flow analysis and the
-gathering of a part of the lanes need not know what it does.
+*step* is a function of that list and the batch; it says which entries it reads and writes, so that flow analysis and
+the gathering of a part of the lanes need not know what it does.
 """
 
 from collections.abc import Callable

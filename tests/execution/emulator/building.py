@@ -56,11 +56,9 @@ def _three(size: int | tuple[int, int, int]) -> tuple[int, int, int]:
 def _argument(value: Any) -> PointerArgument | ValueArgument:
     if isinstance(value, str):
         return PointerArgument(value)
-    if isinstance(value, int):
-        return ValueArgument("i32", value)
-    if isinstance(value, float):
-        return ValueArgument("f32", value)
-    return ValueArgument(DTYPES[value.dtype.name], value.item())
+    if isinstance(value, np.generic):
+        return ValueArgument(DTYPES[value.dtype.name], value.item())
+    return ValueArgument("i32" if isinstance(value, int) else "f32", value)
 
 
 def run(

@@ -1,0 +1,210 @@
+"""Counting what the lanes of a launch do: per site while it runs, per source line when it is over."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, evolve, field
+
+from agent.execution.device import LaunchCounters, LineCounters
+from agent.execution.emulator.addresses import Array
+from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.kernel import Block, Kernel
+from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.sectors import SECTOR_BITS, filled, sectors, wavefronts
+from agent.execution.emulator.sites import Site
+from agent.execution.emulator.steps_warp import Warps
+
+MOST_MARKS = 1 << 24  # bytes of marks for the sectors of one buffer by block; beyond that, sorted lists
+MOST_PENDING = 1 << 20
+
+_COUNTS = (
+    "requests", "sectors", "ideal_sectors", "load_sectors", "store_sectors", "shared_requests", "wavefronts",
+    "branches", "divergent", "barriers", "atomics", "local_requests",
+)  # fmt: skip
+
+
+@define(eq=False)
+class Totals:
+    """Counts of one launch. ``sites`` has an array per count, indexed by site; ``warps``/``lanes`` count per block of
+    code.
+    """
+
+    kernel: Kernel
+    sites: dict[str, Array] = field(init=False)
+    warps: Array = field(init=False)
+    lanes: Array = field(init=False)
+    touched: dict[tuple[str, bool], Array] = field(factory=dict)
+    block_touched: dict[str, int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.sites = {name: np.zeros(len(self.kernel.sites), np.int64) for name in _COUNTS}
+        self.warps, self.lanes = (np.zeros(len(self.kernel.blocks), np.int64) for _ in range(2))
+
+
+@define(eq=False)
+class Watch:
+    """The counting of one batch; ``close`` adds what it remembers by block to the totals."""
+
+    totals: Totals
+    blocks: int
+    marks: dict[tuple[str, bool], Array] = field(factory=dict)
+    pending: dict[tuple[str, bool], list[Array]] = field(factory=dict)
+    sizes: dict[str, int] = field(factory=dict)
+
+    def executed(self, block: Block, lanes: Lanes) -> None:
+        self.totals.warps[block.number] += lanes.warps
+        self.totals.lanes[block.number] += lanes.count
+
+    def branch(self, block: Block, lanes: Lanes, parts: Sequence[Lanes]) -> None:
+        """Warps of which some lanes went to one of ``parts`` and some to another are divergent."""
+        site = block.sites[-1].index
+        self.totals.sites["branches"][site] += lanes.warps
+        if len(parts) > 1:
+            extra = sum(part.warps for part in parts) - lanes.warps
+            self.totals.sites["divergent"][site] += min(extra, lanes.warps)
+
+    def barrier(self, site: Site, lanes: Lanes) -> None:
+        self.totals.sites["barriers"][site.index] += lanes.warps
+
+    def local_access(self, lanes: Lanes, site: Site) -> None:
+        self.totals.sites["local_requests"][site.index] += lanes.warps
+
+    def shared_access(self, lanes: Lanes, site: Site, offsets: Array, span: int, atomic: bool = False) -> None:
+        counts, index = self.totals.sites, site.index
+        counts["shared_requests"][index] += lanes.warps
+        if atomic:
+            counts["atomics"][index] += lanes.warps
+        table, active, times = _table(lanes, offsets)
+        counts["wavefronts"][index] += times * wavefronts(table, active, span, atomic)
+
+    def global_access(
+        self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int, writes: bool, atomic: bool = False
+    ) -> None:
+        counts, index = self.totals.sites, site.index
+        counts["requests"][index] += lanes.warps
+        if atomic:
+            counts["atomics"][index] += lanes.warps
+        signed = offsets.view(np.int64)
+        if signed.size == 1:
+            touched = lanes.warps
+            ideal = touched * max(1, -(-span >> SECTOR_BITS))
+        else:
+            table, active, times = _table(lanes, signed)
+            touched, ideal = (times * count for count in sectors(filled(table, active), span))
+        counts["sectors"][index] += touched
+        counts["ideal_sectors"][index] += ideal
+        counts["store_sectors" if writes else "load_sectors"][index] += touched
+        self._touch(lanes, buffer, signed, writes)
+        if atomic:
+            self._touch(lanes, buffer, signed, False)
+
+    def _touch(self, lanes: Lanes, buffer: Buffer, offsets: Array, writes: bool) -> None:
+        key = (buffer.name, writes)
+        size = -(-buffer.stop >> SECTOR_BITS) + 1
+        self.sizes[buffer.name] = size
+        place = lanes.block * size + (offsets >> SECTOR_BITS)
+        if size * self.blocks <= MOST_MARKS:
+            marks = self.marks.get(key)
+            if marks is None:
+                marks = self.marks[key] = np.zeros(size * self.blocks, bool)
+            marks[place] = True
+            return
+        pending = self.pending.setdefault(key, [])
+        pending.append(np.unique(place))
+        if sum(len(part) for part in pending[1:]) > MOST_PENDING:
+            self.pending[key] = [np.unique(np.concatenate(pending))]
+
+    def close(self) -> None:
+        """The batch is done."""
+        for name, size in self.sizes.items():
+            by_block: list[Array] = []
+            for writes in (False, True):
+                key = (name, writes)
+                places = np.flatnonzero(self.marks[key]) if key in self.marks else None
+                if key in self.pending:
+                    places = np.unique(np.concatenate(self.pending[key]))
+                if places is None:
+                    continue
+                by_block.append(places)
+                touched = self.totals.touched.setdefault(key, np.zeros(size, bool))
+                touched[places % size] = True
+            count = len(by_block[0]) if len(by_block) == 1 else len(np.union1d(*by_block))
+            self.totals.block_touched[name] = self.totals.block_touched.get(name, 0) + count
+
+
+def _table(lanes: Lanes, offsets: Array) -> tuple[Array, Array, int]:
+    """Offsets by warp and lane, the lanes that take part, and how often the table stands for others just like it."""
+    warps = Warps(lanes, offsets)
+    (table,) = warps.tables
+    if table.size == 1:
+        table = np.broadcast_to(table, (warps.count, WARP))
+    return table, warps.active, lanes.shape[0] // warps.rows if warps.rows else 1
+
+
+def launch_counters(
+    totals: Totals, name: str, grid: tuple[int, int, int], block: tuple[int, int, int], blocks_run: int
+) -> LaunchCounters:
+    """The counts of a finished launch by source line and instruction class."""
+    lines: dict[int, dict[str, int]] = {}
+    mix: dict[str, int] = {}
+    for part in totals.kernel.blocks:
+        warps, lanes = int(totals.warps[part.number]), int(totals.lanes[part.number])
+        if not warps:
+            continue
+        for site, added in zip(part.sites, part.added, strict=True):
+            counts = lines.setdefault(site.line, dict.fromkeys(("instructions", "thread_instructions", *_COUNTS), 0))
+            for count in _COUNTS:
+                counts[count] += int(totals.sites[count][site.index])
+            if not added:
+                counts["instructions"] += warps
+                counts["thread_instructions"] += lanes
+                kind = class_of(site.instruction)
+                mix[kind] = mix.get(kind, 0) + warps
+    touched = {
+        writes: {key[0]: int(np.count_nonzero(marks)) for key, marks in totals.touched.items() if key[1] is writes}
+        for writes in (False, True)
+    }
+    return LaunchCounters(
+        kernel=name,
+        grid=grid,
+        block=block,
+        blocks_run=blocks_run,
+        lines={line: evolve(LineCounters(), **counts) for line, counts in sorted(lines.items())},
+        mix=mix,
+        touched_read=touched[False],
+        touched_written=touched[True],
+        block_touched=dict(totals.block_touched),
+    )
+
+
+_SPECIAL = frozenset("rcp sqrt rsqrt ex2 lg2 sin cos tanh".split())  # noqa: SIM905
+_SHUFFLES = frozenset("shfl vote match redux activemask elect".split())  # noqa: SIM905
+_BRANCHES = frozenset("bra brx call ret exit trap".split())  # noqa: SIM905
+_OTHER = frozenset("mov selp slct cvta isspacep membar fence nanosleep prefetch prefetchu".split())  # noqa: SIM905
+
+
+def class_of(instruction: Instruction) -> str:
+    """The instruction class that ``LaunchCounters.mix`` counts it under."""
+    base, words = instruction.base, instruction.modifiers
+    if base in ("ld", "ldu", "st"):
+        if "shared" in words or "shared::cta" in words:
+            return "shared"
+        if "param" in words:
+            return "other"
+        return "store" if base == "st" else "load"
+    for kind, bases in (("shuffle", _SHUFFLES), ("branch", _BRANCHES), ("other", _OTHER)):
+        if base in bases:
+            return kind
+    if base in ("atom", "red"):
+        return "atomic"
+    if base in ("bar", "barrier"):
+        return "shuffle" if "warp" in words else "barrier"
+    if base == "cvt":
+        return "convert"
+    kinds = instruction.types
+    if base in _SPECIAL or (base == "div" and kinds and kinds[-1][0] == "f"):
+        return "special"
+    if any(kind == "f64" for kind in kinds):
+        return "fp64"
+    return "fp32" if any(kind.startswith(("f32", "f16", "bf16")) for kind in kinds) else "int"
