@@ -118,6 +118,11 @@ def test_splice_then_diff_is_byte_faithful(tmp_path, before, inside, after, name
         (b"x\fy\n\x0b\n", b"x\fz\n\x0b\n"),
         (b"\xe2\x80\xa8a\n\xc2\x85b\nc\n", b"\xe2\x80\xa8a\n\xc2\x85B\nc\n"),
         (b"\xff\xfe\n", b"\xff\xfd\n"),
+        (b"x\n" * 9, b"x\n" * 5),
+        (b"x\n" * 5, b"x\n" * 9),
+        (b"", b"x\n"),
+        (b"x\n", b""),
+        (b"".join(b"%d\n" % i for i in range(40)), b"".join(b"%d\n" % (i // 7 * 7) for i in range(40))),
         (b"x\n" * 50 + b"y\n" + b"x\n" * 50, b"x\n" * 49 + b"y\n" + b"x\n" * 51),
     ],
 )
