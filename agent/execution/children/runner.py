@@ -81,7 +81,7 @@ def _card(runtime: Any) -> say.Card:
         properties["major"] * 10 + properties["minor"],
         runtime.driverGetVersion(),
         properties["totalGlobalMem"],
-        properties["sharedMemPerBlockOptin"],
+        runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
     )
 
 

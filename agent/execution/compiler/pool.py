@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
-from agent.execution.process import Child, ChildDied, ChildTimeout, never
+from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def compile_program(request: Compile, cancelled: Callable[[], bool] = never) -> 
     """Compile in a child. Raises ChildTimeout, ChildCancelled, or ChildDied when two children in turn died of it."""
     for attempt in (1, 2):
         try:
-            with _borrowed() as child:
+            with _borrowed(cancelled) as child:
                 return child.converse(lambda channel: _ask(channel, request, Compiled), request.seconds, cancelled)
         except ChildDied:
             # The first may have died of something else: killed from outside, or short of memory for others' sake.
@@ -68,8 +68,11 @@ atexit.register(shutdown)
 
 
 @contextlib.contextmanager
-def _borrowed() -> Iterator[Child]:
-    with _slots:
+def _borrowed(cancelled: Callable[[], bool] = never) -> Iterator[Child]:
+    while not _slots.acquire(timeout=0.05):
+        if cancelled():
+            raise ChildCancelled
+    try:
         with _lock:
             child = _idle.pop() if _idle else None
         if child is None or not child.alive:
@@ -84,3 +87,5 @@ def _borrowed() -> Iterator[Child]:
                     _idle.append(child)
                 else:
                     _all.discard(child)
+    finally:
+        _slots.release()

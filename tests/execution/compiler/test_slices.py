@@ -266,3 +266,11 @@ def test_ptx_is_the_same_in_every_process() -> None:
     for file in cache.folder().iterdir():
         file.unlink()
     assert built(part).ptx == first
+
+
+def test_a_header_forced_by_a_flag_is_checked_and_moves_no_line(tmp_path: Path) -> None:
+    (tmp_path / "first.h").write_text("#define A 1\n\n\n")
+    part = HandSlice("__global__ void k(int* x) {\n  *x = A + y; }", ("k",), path=str(tmp_path / "k.cu"))
+    (error,) = failed(part, Options(flags=("-include", "first.h"))).diagnostics
+    assert (error.line, error.message) == (2, 'identifier "y" is undefined')
+    assert failed(part, Options(flags=("-include", "/etc/passwd"))).kind == "refused"
