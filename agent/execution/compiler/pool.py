@@ -67,18 +67,27 @@ def shutdown() -> None:
 atexit.register(shutdown)
 
 
+def _waiting() -> Child | None:
+    """An idle child that still lives; those that do not are buried."""
+    while True:
+        with _lock:
+            child = _idle.pop() if _idle else None
+        if child is None or child.alive:
+            return child
+        child.close()
+        with _lock:
+            _all.discard(child)
+
+
 @contextlib.contextmanager
 def _borrowed(cancelled: Callable[[], bool] = never) -> Iterator[Child]:
     while not _slots.acquire(timeout=0.05):
         if cancelled():
             raise ChildCancelled
     try:
+        child = _waiting() or Child(_MODULE)
         with _lock:
-            child = _idle.pop() if _idle else None
-        if child is None or not child.alive:
-            child = Child(_MODULE)
-            with _lock:
-                _all.add(child)
+            _all.add(child)
         try:
             yield child
         finally:
