@@ -15,6 +15,8 @@ def propose(request: Request) -> Proposal:
     if request.kernel.damage is not None:
         return Proposal((), tuple((entry.name, request.kernel.damage) for entry in entries()))
     seen = view(request)
+    if not seen.launches:
+        return Proposal((), tuple((entry.name, "the plan does not launch this kernel") for entry in entries()))
     ideas: list[Idea] = []
     considered: list[tuple[str, str]] = []
     for entry in entries():
@@ -39,7 +41,7 @@ def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:
     if entry is None or request.kernel.damage is not None:
         return ()
     seen = view(request)
-    found = entry.examine(seen)
+    found = entry.examine(seen) if seen.launches else Refusal("not launched")
     if isinstance(found, Refusal):
         return ()
     return tuple(_candidate(idea, variant, seen) for variant in _allowed(found, request))

@@ -1,4 +1,4 @@
-"""Trees become shuffles: right for every spelling that is recognised, and refused where the tree is not what it seems."""
+"""Trees become shuffles: right for every spelling that is recognised, refused where the tree is not what it seems."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,19 @@ from tests.ideas.running import after, ask, candidates, diff, refusal, rewritten
 NAME = "warp-shuffle-reduction"
 
 
-def kernel(tree: str, *, tail: str = "if (t == 0) y[blockIdx.x] = s[0];", store: str = "s[t] = v;\n    __syncthreads();",
-           threads: int = 256, type: str = "float", dtype: str = "f32", zero: str = "0", fold: str = "v += x[i]",
-           head: str = "", width: int | None = None) -> str:  # fmt: skip
+def kernel(
+    tree: str,
+    *,
+    tail: str = "if (t == 0) y[blockIdx.x] = s[0];",
+    store: str = "s[t] = v;\n    __syncthreads();",
+    threads: int = 256,
+    type: str = "float",
+    dtype: str = "f32",
+    zero: str = "0",
+    fold: str = "v += x[i]",
+    head: str = "",
+    width: int | None = None,
+) -> str:
     return f"""\
 // cuda-lsp: workload
 //   size     n = 5000
@@ -84,11 +94,18 @@ FOLDS = {
     "fmaxf": ("float", "f32", "-INFINITY", "v = fmaxf(v, x[i])", "s[t] = fmaxf(s[t], s[t + h])", np.max),
     "max of ints": ("int", "i32", "-2147483647", "v = max(v, x[i])", "s[t] = max(s[t + h], s[t])", np.max),
     "if": ("double", "f64", "-1e300", "v = fmax(v, x[i])", "if (s[t] < s[t + h]) s[t] = s[t + h]", np.max),
-    "ternary": ("unsigned", "u32", "4294967295u", "v = min(v, x[i])", "s[t] = s[t] < s[t + h] ? s[t] : s[t + h]", np.min),
+    "ternary": (
+        "unsigned",
+        "u32",
+        "4294967295u",
+        "v = min(v, x[i])",
+        "s[t] = s[t] < s[t + h] ? s[t] : s[t + h]",
+        np.min,
+    ),
     "long long": ("long long", "i64", "0", "v += x[i]", "s[t] += s[t + h]", np.sum),
     "xor": ("unsigned", "u32", "0", "v ^= x[i]", "s[t] ^= s[t + h]", np.bitwise_xor.reduce),
     "or": ("unsigned", "u32", "0", "v |= x[i]", "s[t] |= s[t + h]", np.bitwise_or.reduce),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fold", FOLDS)
@@ -258,14 +275,22 @@ REFUSED = {
     "not a power of two": (kernel(SUM, threads=192), "no reduction tree"),
     "less than a warp": (kernel(SUM, threads=16), "no power of two between"),
     "early return": (kernel(SUM, head="if (blockIdx.x * blockDim.x + t >= n) return;"), "line 9"),
-    "under a condition": (kernel(SUM).replace("    s[t] = v;", "    if (x[t] > 0) {\n    s[t] = v;").replace("    if (t == 0)", "    }\n    if (t == 0)"), "may differ"),
+    "under a condition": (
+        kernel(SUM)
+        .replace("    s[t] = v;", "    if (x[t] > 0) {\n    s[t] = v;")
+        .replace("    if (t == 0)", "    }\n    if (t == 0)"),
+        "may differ",
+    ),
     "a partial value is read": (kernel(SUM, tail="if (t == 0) y[blockIdx.x] = s[0] + s[1];"), "partial value"),
     "volatile": (kernel(SUM).replace("__shared__ float", "volatile __shared__ float"), "volatile"),
     "a type that no shuffle takes": (kernel(SUM, type="short", dtype="i16"), "short"),
     "block of another size at run time": (kernel(SUM).replace("<<<4, 256>>>", "<<<4, n / 20>>>"), "no reduction tree"),
     "a difference is no fold": (kernel(SUM.replace("+=", "-=")), "no reduction tree"),
-    "shared through a pointer": (kernel(SUM, head="float* p = s;", tail="if (t == 0) y[blockIdx.x] = p[0];"), "pointer p"),
-}  # fmt: skip
+    "shared through a pointer": (
+        kernel(SUM, head="float* p = s;", tail="if (t == 0) y[blockIdx.x] = p[0];"),
+        "pointer p",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -39,11 +39,8 @@ __global__ void scale(const float* x, float* y, int rows, int cols) {
     effect="sectors per request fall to what the element size needs (4 for float, from up to 32)",
     risk="bank conflicts or the locality between blocks may change; where launches change, both grid extents must fit",
     example=EXAMPLE,
-    enables=("tiling",),
 )
 def index_exchange(view: View) -> Match | Refusal:
-    if not view.launches:
-        return Refusal("the plan does not launch this kernel")
     return plane_exchange(view) if _uses_second_index(view) else flat_exchange(view)
 
 

@@ -77,8 +77,7 @@ def _match(view: View, sites: list[Site]) -> Match:
         variants=(
             Variant(
                 "every warp finishes",
-                "each warp folds the warps' partial results itself, so every thread has the result in a register after one "
-                "barrier",
+                "each warp folds the warps' partial results itself, so every thread has the result after one barrier",
                 Scope.DROP_IN,
                 lambda: in_every_thread(view, sites),
             ),

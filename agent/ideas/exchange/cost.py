@@ -16,18 +16,21 @@ WORTH = 0.75
 """The exchange must bring the sum to this fraction or below."""
 
 BADLY = 4
-"""An access that becomes this many times dearer, and then is a quarter of the former sum, loses badly."""
+"""An access that becomes this many times dearer, and is then a quarter of the former sum, loses badly; unless it is
+then as cheap as neighbouring elements are."""
 
 Lanes = Sequence[Mapping[str, int]]
 
 
 @frozen(eq=False)
 class Moved:
-    """One access: sectors (or passes, in shared memory) before and after, and how much it counts."""
+    """One access: sectors (or passes, in shared memory) before and after, the fewest that 32 neighbouring elements
+    take, and how much it counts."""
 
     access: Access
     before: int
     after: int
+    ideal: int
     weight: int
 
 
@@ -65,7 +68,8 @@ class Balance:
             )
         if self.factor > WORTH:
             return "neighbouring threads touch neighbouring elements already, or would not after an exchange either"
-        if worst.after >= BADLY * worst.before and worst.after * worst.weight * BADLY > self.before:
+        heavy = worst.after * worst.weight * BADLY > self.before
+        if worst.after >= BADLY * worst.before and worst.after > worst.ideal and heavy:
             return f"`{_spelled(view, worst)}` would become {worst.after // worst.before} times dearer"
         return None
 
@@ -90,7 +94,8 @@ def balance(view: View, before: Lanes, after: Lanes) -> Balance | str:
         one, two = measure(index, before, size), measure(index, after, size)
         if one is None or two is None:
             return f"the index of `{spelled}` is not affine in the thread indices and the launch's numbers"
-        found.append(Moved(access, one, two, LOOP_WEIGHT ** len(loops)))
+        ideal = 1 if access.space == "shared" else size
+        found.append(Moved(access, one, two, ideal, LOOP_WEIGHT ** len(loops)))
     return Balance(tuple(found))
 
 

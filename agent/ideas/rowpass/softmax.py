@@ -108,7 +108,7 @@ def _third(second: RowPass, term: Node, both: Pair, facts: Facts) -> tuple[Loop,
         span = Span(second.node.start_byte, loop.node.end_byte)
         if target is None or canonical(target, loop, facts, span) != canonical(left, second.loop, facts, span):
             continue
-        if canonical(both.element, second.loop, facts, span) is None:
+        if canonical(both.element, second.loop, facts, span) is None or any(not same(a.node, target) for a in others):
             continue
         pivot = facts.symbols.resolve(both.pivot) if both.pivot.type == "identifier" else None
         later = [] if pivot is None else [w for w in pivot.writes if span.start <= w.start_byte < span.end]
