@@ -90,6 +90,16 @@ def read_directive(document: Document, kernel: Kernel) -> Workload | None:
     return workload
 
 
+def partial_sizes(document: Document, kernel: Kernel) -> dict[str, int] | None:
+    """The sizes of a directive that states nothing else, as answers to what the host code leaves open; else None."""
+    statement = find_directive(document, kernel)
+    if statement is None:
+        return None
+    told = read_statements(statement.text, kernel.qualified_name, Origin("directive", statement.line), statement.line)
+    others = (told.plan.steps, told.buffers, told.constants, told.plan.scratch, told.plan.locals)
+    return {size.name: size.value for size in told.sizes} if told.sizes and not any(others) else None
+
+
 def format_directive(workload: Workload, indent: str = "") -> str:
     """The directive comment that states ``workload``; reading it back gives the same (with ``directive`` origins)."""
     lines = ["cuda-lsp: workload", *("  " + line for line in format_statements(workload))]

@@ -1,0 +1,39 @@
+"""Workloads in one line, for people."""
+
+from agent.workload.directive import domain_text
+from agent.workload.workload import Access, Buffer, Workload
+
+
+def arguments(workload: Workload) -> str:
+    """``x f32[rows*cols] in, y f32[rows*cols] out; rows=4096 cols=65536``."""
+    buffers = ", ".join(_buffer(buffer) for buffer in workload.buffers)
+    numbers = [f"{size.name}={size.value}" for size in workload.sizes]
+    numbers += [f"{constant.name}={constant.value}" for constant in workload.constants]
+    return "; ".join(part for part in (buffers, " ".join(numbers)) if part)
+
+
+def _buffer(buffer: Buffer) -> str:
+    extent = str(buffer.extent).replace(" ", "")
+    stated = buffer.domain.given and buffer.access is not Access.OUT
+    domain = f" {domain_text(buffer.domain)}" if stated else ""
+    return f"{buffer.name} {buffer.dtype}[{extent}] {buffer.access.value}{domain}"
+
+
+def origin(workload: Workload) -> str:
+    """``launch at line 61, extents from cudaMalloc``, ``directive at line 12``, ``.cuda-lsp.toml``."""
+    told = workload.origin
+    if told.kind == "settings":
+        return told.detail
+    line = f" at line {told.line}" if told.line else ""
+    if told.kind != "launch":
+        return f"{told.kind}{line}"
+    ways = dict.fromkeys(buffer.origin.detail for buffer in workload.buffers if buffer.origin.kind == "allocation")
+    extents = f", extents from {' and '.join(ways)}" if ways else ""
+    defaults = sorted({size.name for size in workload.sizes if size.origin.kind == "argv default"})
+    values = f", {', '.join(defaults)} by default of the command line" if defaults else ""
+    return f"launch{line}{extents}{values}"
+
+
+def sizes(names: dict[str, int]) -> str:
+    """``rows=64 cols=4099``."""
+    return " ".join(f"{name}={value}" for name, value in names.items())

@@ -1,0 +1,531 @@
+"""From one traced launch to a Workload: buffers, sizes, access, domains and plan, with the questions that stay open."""
+
+from collections.abc import Iterator
+
+from attrs import define, evolve, field
+
+from agent.source.document import Document
+from agent.source.errors import UnknownKernel
+from agent.source.kernel import Kernel, Parameter
+from agent.workload import dtypes, types
+from agent.workload.bind import bind
+from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.expression import name as name_of
+from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.static import contents
+from agent.workload.static.draft import draft_text
+from agent.workload.static.library import divided
+from agent.workload.static.state import Facts, State
+from agent.workload.static.usage import Usage, device_symbols, usage
+from agent.workload.static.values import (
+    CopyItem,
+    Dim3,
+    FillItem,
+    Item,
+    LaunchItem,
+    LoopItem,
+    Memory,
+    Pointer,
+    Root,
+    Scalar,
+    Unknown,
+    Value,
+)
+from agent.workload.workload import Access, Buffer, Constant, Origin, Size, Workload
+
+BLANK = "__open__"
+
+
+def argument_count() -> Scalar:
+    """``argc`` of a run without arguments."""
+    return Scalar(number(1))
+
+
+@define
+class Draft:
+    """A workload in the making, and what is missing. Missing numbers are the name ``__open__`` until they are told."""
+
+    document: Document
+    facts: Facts
+    questions: list[tuple[str, str, int | None]] = field(factory=list)
+    dtypes: dict[int, str] = field(factory=dict)
+    uses: dict[int, list[tuple[str, Kernel, str]]] = field(factory=dict)
+    order: list[int] = field(factory=list)
+    first: LaunchItem | None = None
+
+    @property
+    def file_state(self) -> State | None:
+        return self.facts.file_state
+
+    def ask(self, question: str, reason: str, line: int | None) -> Expression:
+        if (question, reason, line) not in self.questions:
+            self.questions.append((question, reason, line))
+        return name_of(BLANK)
+
+
+def workload(
+    document: Document, kernel: Kernel, facts: Facts, path: tuple[LoopItem, ...], item: LaunchItem
+) -> Workload:
+    """The workload of the launch ``item`` inside the repeats ``path``. Raises NoWorkload with every open question."""
+    attempts = [_whole(facts, path, item)]
+    if attempts[0] != (item,):
+        attempts.append(_alone(path, item))
+    for index, items in enumerate(attempts):
+        draft = Draft(document, facts, first=item)
+        steps = tuple(_steps(items, draft))
+        if (draft.questions or not _known_kernels(items, document)) and index + 1 < len(attempts):
+            continue
+        return _finish(kernel, draft, steps, items, item)
+    raise AssertionError("no attempt was made")
+
+
+def _known_kernels(items: tuple[Item, ...], document: Document) -> bool:
+    names = {kernel.name for kernel in document.kernels}
+    return all(launch.kernel in names for launch in launches(items))
+
+
+def launches(items: tuple[Item, ...]) -> Iterator[LaunchItem]:
+    for item in items:
+        if isinstance(item, LaunchItem):
+            yield item
+        elif isinstance(item, LoopItem):
+            yield from launches(item.body)
+
+
+def _whole(facts: Facts, path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
+    """The outermost repeat around the launch; or the launch and those right behind it that read what it wrote."""
+    if path:
+        return (path[0],)
+    if item.repeated:
+        return (item,)
+    start = next(index for index, other in enumerate(facts.items) if other is item)
+    chain: list[LaunchItem] = [item]
+    for other in facts.items[start + 1 :]:
+        if not isinstance(other, LaunchItem) or other.repeated or other.conditional != item.conditional:
+            break
+        if not _continues(chain, other, facts):
+            break
+        chain.append(other)
+    return tuple(chain)
+
+
+def _continues(chain: list[LaunchItem], item: LaunchItem, facts: Facts) -> bool:
+    """Whether a launch goes on with what the chain wrote, and is no second run or variant of it."""
+    roles = [_roles(link, facts) for link in (*chain, item)]
+    if any(role is None for role in roles):
+        return False
+    told = [role for role in roles if role is not None]
+    written = set().union(*(writes for _, writes in told[:-1]))
+    inputs = set().union(*(reads for reads, _ in told[:-1])) - written
+    reads, writes = told[-1]
+    again = any(link.kernel == item.kernel and link.arguments == item.arguments for link in chain)
+    return bool(reads & written) and not again and not (writes & written and reads & inputs)
+
+
+def _roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | None:
+    """Memories that a launch reads and writes; None when the kernel is not in this file."""
+    try:
+        kernel = facts.document.kernel(item.kernel)
+    except UnknownKernel:
+        return None
+    how = usage(facts.document, kernel)
+    reads, writes = set(), set()
+    for parameter, value in zip(kernel.parameters, item.arguments, strict=False):
+        if isinstance(value, Pointer):
+            reads |= {value.memory} if parameter.name in how.read else set()
+            writes |= {value.memory} if parameter.name in how.written else set()
+    return reads, writes
+
+
+def _alone(path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
+    """The launch without its neighbours, still repeated where its numbers change from turn to turn."""
+    inner: Item = item
+    for loop in reversed(path):
+        if loop.swaps:
+            return (path[0],)
+        inner = evolve(loop, body=(inner,))
+    return (inner,)
+
+
+# Steps
+
+
+def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
+    for item in items:
+        if isinstance(item, LaunchItem):
+            yield _launch(item, draft)
+        elif isinstance(item, FillItem) and item.memory in draft.order:
+            yield Fill(draft.facts.memories[item.memory].name, item.byte)
+        elif isinstance(item, CopyItem) and {item.target, item.source} <= set(draft.order):
+            yield Copy(draft.facts.memories[item.target].name, draft.facts.memories[item.source].name)
+        elif isinstance(item, LoopItem):
+            yield _repeat(item, draft)
+
+
+def _repeat(item: LoopItem, draft: Draft) -> Repeat:
+    body = list(_steps(item.body, draft))
+    names = draft.facts.memories
+    body += [Swap(names[first].name, names[second].name) for first, second in item.swaps]
+    return Repeat(tuple(body), item.count, item.variable, item.start, item.update, item.condition)
+
+
+def _launch(item: LaunchItem, draft: Draft) -> Launch:
+    grid = _three(item.grid, f"grid of `{item.kernel}`", item.line, draft)
+    block = _three(item.block, f"block of `{item.kernel}`", item.line, draft)
+    shared = _number(item.shared, f"shared bytes of `{item.kernel}`", item.line, draft)
+    try:
+        kernel = draft.document.kernel(item.kernel)
+    except UnknownKernel:
+        draft.ask(f"definition of `{item.kernel}`", "it is not in this file", item.line)
+        return Launch(item.kernel, grid, block, shared, ())
+    template = _template(kernel, item, draft)
+    expected = len([p for p in kernel.parameters])
+    if len(item.arguments) != expected:
+        draft.ask(
+            f"arguments of `{item.kernel}`", f"{len(item.arguments)} are passed, {expected} are declared", item.line
+        )
+        return Launch(item.kernel, grid, block, shared, ())
+    arguments = tuple(
+        _argument(value, parameter, kernel, template, item, draft)
+        for value, parameter in zip(item.arguments, kernel.parameters, strict=True)
+    )
+    name = kernel.qualified_name + (f"<{', '.join(template)}>" if template else "")
+    return Launch(name, grid, block, shared, arguments)
+
+
+def _three(value: Dim3 | Unknown, what: str, line: int, draft: Draft) -> Grid:
+    if isinstance(value, Unknown):
+        hole = draft.ask(what, value.reason, value.line or line)
+        return hole, number(1), number(1)
+    x, y, z = (_number(part, what, line, draft) for part in (value.x, value.y, value.z))
+    return x, y, z
+
+
+def _number(value: Value, what: str, line: int, draft: Draft) -> Expression:
+    if isinstance(value, Scalar):
+        return _told(value.expression, draft)
+    reason = value.reason if isinstance(value, Unknown) else "it is not a number that is written down"
+    return draft.ask(what, reason.removeprefix("argv:"), (value.line if isinstance(value, Unknown) else None) or line)
+
+
+def _told(expression: Expression, draft: Draft) -> Expression:
+    """Ask for every root without a value that an expression uses."""
+    for name in sorted(expression.names & draft.facts.roots.keys()):
+        root = draft.facts.roots[name]
+        if root.value is None:
+            draft.ask(f"value of `{name}`", root.why, root.origin.line)
+    return expression
+
+
+def _template(kernel: Kernel, item: LaunchItem, draft: Draft) -> tuple[str, ...]:
+    """Template arguments, those not written deduced from the element types of pointers."""
+    told = dict(zip((p.name for p in kernel.template), item.template, strict=False))
+    for template in kernel.template:
+        if template.name in told:
+            continue
+        elements = {
+            value.element
+            for parameter, value in zip(kernel.parameters, item.arguments, strict=False)
+            if parameter.pointer_depth and parameter.element == template.name and isinstance(value, Pointer)
+        } - {"", "void"}
+        if len(elements) == 1:
+            told[template.name] = elements.pop()
+        elif template.default is not None:
+            told[template.name] = template.default
+        else:
+            draft.ask(
+                f"template argument `{template.name}` of `{kernel.name}`", "the launch does not name it", item.line
+            )
+            told[template.name] = BLANK
+    return tuple(told[p.name] for p in kernel.template)
+
+
+def _argument(
+    value: Value, parameter: Parameter, kernel: Kernel, template: tuple[str, ...], item: LaunchItem, draft: Draft
+) -> Expression:
+    dtype = types.parameter_dtype(draft.document, kernel, parameter, template)
+    what = f"`{parameter.name}` of `{kernel.name}`"
+    if parameter.pointer_depth > 1:
+        return draft.ask(f"contents of {what}", "a pointer to pointers cannot be passed yet", item.line)
+    if parameter.pointer_depth == 0:
+        if dtype is None or dtypes.base(dtype)[1] > 1:
+            return draft.ask(f"value of {what}", f"a `{parameter.type}` by value cannot be passed yet", item.line)
+        return _number(value, f"value of {what}", item.line, draft)
+    if not isinstance(value, Pointer):
+        null = isinstance(value, Scalar) and value.expression == number(0)
+        reason = "a null pointer is passed" if null else getattr(value, "reason", "it is no pointer that is followed")
+        return draft.ask(f"size of {what}", reason, item.line)
+    if dtype is None:
+        return draft.ask(f"element type of {what}", f"`{parameter.element}` is not known in this file", item.line)
+    return _pointer(value, dtype, parameter, kernel, item, draft)
+
+
+def _pointer(
+    value: Pointer, dtype: str, parameter: Parameter, kernel: Kernel, item: LaunchItem, draft: Draft
+) -> Expression:
+    memory = draft.facts.memories[value.memory]
+    if memory.space == "host":
+        return draft.ask(f"size of `{parameter.name}` of `{kernel.name}`", f"`{memory.name}` is host memory", item.line)
+    if value.memory not in draft.order:
+        draft.order.append(value.memory)
+        draft.dtypes[value.memory] = dtype
+    draft.uses.setdefault(value.memory, []).append((parameter.name, kernel, dtype))
+    offset = _told(value.offset, draft)
+    if offset == number(0):
+        return name_of(memory.name)
+    stepped = types.c_dtype(draft.document, value.element) or dtype
+    unit = dtypes.size_of(draft.dtypes[value.memory])
+    scaled = offset
+    if dtypes.size_of(stepped) != unit:
+        scaled = divided(build("*", (offset, number(dtypes.size_of(stepped)))), unit)
+    return build("+", (name_of(memory.name), scaled))
+
+
+# Buffers, sizes
+
+
+def _finish(
+    kernel: Kernel, draft: Draft, steps: tuple[Step, ...], items: tuple[Item, ...], item: LaunchItem
+) -> Workload:
+    usages = {link.kernel: _usage(link.kernel, draft) for link in launches(items)}
+    extents = {memory: _extent(memory, draft) for memory in draft.order}
+    orbit = _orbits(items)
+    notes: list[str] = list(draft.facts.notes)
+    buffers = []
+    for memory in draft.order:
+        access = _access(memory, draft, usages, orbit, items)
+        domain = contents.domain(memory, access, draft, usages, extents, item, notes)
+        held = draft.facts.memories[memory]
+        origin = Origin("allocation", held.line, held.how)
+        buffers.append(Buffer(held.name, draft.dtypes[memory], extents[memory], access, domain, origin, host=held.name))
+    buffers += _symbols(draft, items, usages)
+    if item.line in draft.facts.first_turns:
+        notes.append(f"the launch at line {item.line} is taken as in the first turn of its loop")
+    sizes, constants, fixed = _numbers(draft, steps, buffers)
+    steps = tuple(_substituted(step, fixed) for step in steps)
+    buffers = [
+        evolve(b, extent=_simple(b.extent, fixed), domain=contents.substituted(b.domain, fixed)) for b in buffers
+    ]
+    found = Workload(
+        kernel.qualified_name, sizes, constants, tuple(buffers), Plan(steps),
+        origin=Origin("launch", item.line), notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+    if draft.questions:
+        raise _refusal(kernel, draft, found)
+    try:
+        bind(found, found.plan, None, draft.document)
+    except WorkloadError as error:
+        raise NoWorkload(
+            f"the launch at line {item.line} cannot run: {error.message}", (), item.line, draft_text(found)
+        ) from None
+    return found
+
+
+def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
+    shown = [
+        f"{question}: {reason}" + (f" (line {line})" if line else "") for question, reason, line in draft.questions
+    ]
+    message = f"no workload for `{kernel.name}`; not known: {'; '.join(shown[:4])}"
+    if len(shown) > 4:
+        message += f"; and {len(shown) - 4} more"
+    return NoWorkload(
+        message,
+        tuple(f"{question}?" for question, _, _ in draft.questions),
+        draft.questions[0][2] or kernel.line,
+        draft_text(found),
+    )
+
+
+def _usage(name: str, draft: Draft) -> Usage | None:
+    try:
+        kernel = draft.document.kernel(name)
+    except UnknownKernel:
+        return None
+    symbols = frozenset(symbol[0] for symbol in device_symbols(draft.document))
+    return usage(draft.document, kernel, symbols)
+
+
+def _extent(memory: int, draft: Draft) -> Expression:
+    held: Memory = draft.facts.memories[memory]
+    if isinstance(held.nbytes, Unknown):
+        return draft.ask(
+            f"size of `{held.name}`", held.nbytes.reason.removeprefix("argv:"), held.nbytes.line or held.line
+        )
+    return _told(divided(held.nbytes, dtypes.size_of(draft.dtypes[memory])), draft)
+
+
+def _orbits(items: tuple[Item, ...]) -> dict[int, set[int]]:
+    """Memories that swaps exchange with each other."""
+    found: dict[int, set[int]] = {}
+    for item in items:
+        if isinstance(item, LoopItem):
+            for memory, others in _orbits(item.body).items():
+                found.setdefault(memory, set()).update(others)
+            for pair in item.swaps:
+                joined = set(pair).union(*(found.get(memory, set()) for memory in pair))
+                for memory in joined:
+                    found[memory] = joined
+    return found
+
+
+def _access(
+    memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]], items: tuple[Item, ...]
+) -> Access:
+    """Out when the first thing that happens to it is that it is written; in when nothing writes it."""
+    own = list(_role(memory, draft, usages))
+    roles = [role for other in orbit.get(memory, {memory}) for role in _role(other, draft, usages)]
+    content = draft.first.contents.get(memory) if draft.first else None
+    fresh = content is None or content.kind == "fresh"
+    first_reads, first_writes = own[0]
+    if not any(writes for _, writes in roles):
+        return Access.IN
+    if first_writes and (fresh or not first_reads):
+        return Access.OUT
+    return Access.INOUT
+
+
+def _role(memory: int, draft: Draft, usages: dict[str, Usage | None]) -> Iterator[tuple[bool, bool]]:
+    for parameter, kernel, _ in draft.uses.get(memory, []):
+        how = usages.get(kernel.name)
+        if how is None:
+            yield True, True
+        else:
+            yield parameter in how.read, parameter in how.written
+
+
+def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | None]) -> list[Buffer]:
+    """``__constant__`` and ``__device__`` variables that the launched kernels are compiled with."""
+    from agent.workload.static.state import device_names
+
+    used: frozenset[str] = frozenset()
+    for link in launches(items):
+        if usages.get(link.kernel) is not None:
+            used |= device_names(draft.document, draft.document.kernel(link.kernel).uses)
+    found = []
+    for name, type_text, extents, immutable, initialised, line in device_symbols(draft.document):
+        set_by_host = name in draft.facts.symbol_contents
+        if name not in used or (initialised and immutable and not set_by_host):
+            continue
+        dtype = types.c_dtype(draft.document, type_text)
+        extent = contents.symbol_extent(extents, line, draft)
+        if dtype is None or extent is None:
+            draft.ask(f"size of `{name}`", f"its type or extent is not known (`{type_text}`)", line)
+            continue
+        access = Access.IN if immutable else Access.INOUT
+        domain = contents.symbol_domain(name, dtype, initialised, draft)
+        found.append(Buffer(name, dtype, extent, access, domain, Origin("symbol", line), symbol=True, host=name))
+    return found
+
+
+def _numbers(
+    draft: Draft, steps: tuple[Step, ...], buffers: list[Buffer]
+) -> tuple[tuple[Size, ...], tuple[Constant, ...], dict[str, Expression]]:
+    """Roots that are varied, roots that are named but not varied, and roots that are folded in.
+
+    Varied are those that a buffer's extent or the number of turns depends on; where some of these come from the command
+    line or from the user, only those. What decides the block, a template argument or a branch of the host code is
+    folded in, as the kernel may be written for that value only.
+    """
+    roots = draft.facts.roots
+    extents = frozenset[str]().union(*(buffer.extent.names for buffer in buffers))
+    blocks, turns, others, grids = _names(steps)
+    pinned = (blocks | draft.facts.pinned) & roots.keys()
+    free = [n for n in roots if n in extents | turns and n not in pinned]
+    if not free:
+        pinned -= {n for n in extents if n in blocks and n not in draft.facts.pinned}
+    stated = {n for n in free if roots[n].origin.kind not in ("literal", "macro")}
+    if stated:
+        pinned |= set(free) - stated
+    domains = frozenset[str]().union(*(contents.names(buffer.domain) for buffer in buffers))
+    sizes, constants, fixed = [], [], {}
+    for name, root in roots.items():
+        if name not in extents | blocks | turns | others | grids | domains or root.value is None:
+            continue
+        if name in pinned:
+            fixed[name] = number(root.value)
+        elif name in extents | turns and isinstance(root.value, int):
+            sizes.append(Size(name, root.value, root.origin, 1, _multiple(name, steps)))
+        else:
+            constants.append(Constant(name, number(root.value), root.origin))
+    return tuple(sizes), tuple(constants), fixed
+
+
+def _multiple(name: str, steps: tuple[Step, ...]) -> int:
+    """``n / 16`` blocks without rounding up say that n is a multiple of 16."""
+    found = 1
+    for launch in Plan(steps).launches():
+        for part in launch.grid:
+            if part.op == "/" and part.operands[0] == name_of(name) and isinstance(part.operands[1].constant, int):
+                found = max(found, part.operands[1].constant)
+    return found
+
+
+def _names(steps: tuple[Step, ...]) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Names that occur in blocks, in repeat heads, in arguments and shared bytes, in grids."""
+    blocks: set[str] = set()
+    turns: set[str] = set()
+    others: set[str] = set()
+    grids: set[str] = set()
+    for step in steps:
+        if isinstance(step, Launch):
+            blocks |= set().union(*(part.names for part in step.block))
+            grids |= set().union(*(part.names for part in step.grid))
+            others |= step.shared.names.union(*(part.names for part in step.arguments))
+        elif isinstance(step, Repeat):
+            heads = [part for part in (step.count, step.start, step.update, step.condition) if part is not None]
+            turns |= set().union(*(part.names for part in heads))
+            inner = _names(step.body)
+            blocks, turns, others, grids = blocks | inner[0], turns | inner[1], others | inner[2], grids | inner[3]
+    return blocks, turns, others, grids
+
+
+def _simple(expression: Expression, fixed: dict[str, Expression]) -> Expression:
+    try:
+        return expression.substitute(fixed).simplify()
+    except ExpressionError:
+        return expression
+
+
+def _substituted(step: Step, fixed: dict[str, Expression]) -> Step:
+    if isinstance(step, Launch):
+        gx, gy, gz = (_simple(part, fixed) for part in step.grid)
+        bx, by, bz = (_simple(part, fixed) for part in step.block)
+        arguments = tuple(_simple(part, fixed) for part in step.arguments)
+        return Launch(step.kernel, (gx, gy, gz), (bx, by, bz), _simple(step.shared, fixed), arguments)
+    if isinstance(step, Repeat):
+        heads = [
+            None if p is None else _simple(p, fixed) for p in (step.count, step.start, step.update, step.condition)
+        ]
+        body = tuple(_substituted(part, fixed) for part in step.body)
+        return Repeat(body, heads[0], step.variable, heads[1], heads[2], heads[3])
+    return step
+
+
+def blank_draft(document: Document, kernel: Kernel) -> str:
+    """A directive for a kernel that nothing launches: everything that only the user knows is a blank."""
+    hole = name_of(BLANK)
+    buffers, arguments = [], []
+    how = usage(document, kernel)
+    for parameter in kernel.parameters:
+        arguments.append(name_of(parameter.name))
+        if parameter.pointer_depth:
+            dtype = types.parameter_dtype(document, kernel, parameter, ()) or "f32"
+            access = (
+                Access.IN
+                if parameter.name not in how.written
+                else Access.INOUT
+                if parameter.name in how.read
+                else Access.OUT
+            )
+            buffers.append(
+                Buffer(parameter.name, dtype, hole, access, contents.plain(dtype), Origin("signature", kernel.line))
+            )
+    scalars = [p for p in kernel.parameters if not p.pointer_depth]
+    constants = tuple(Constant(p.name, hole, Origin("signature", kernel.line)) for p in scalars)
+    one = number(1)
+    launch = Launch(kernel.qualified_name, (hole, one, one), (hole, one, one), number(0), tuple(arguments))
+    return draft_text(Workload(kernel.qualified_name, (), constants, tuple(buffers), Plan((launch,))))
+
+
+__all__ = ["BLANK", "Draft", "Root", "Scratch", "argument_count", "blank_draft", "launches", "workload"]

@@ -1,0 +1,147 @@
+"""What buffers may hold: from how host code fills them and how the kernel uses their values."""
+
+from typing import TYPE_CHECKING
+
+from agent.workload import dtypes
+from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.generators import default_domain
+from agent.workload.static.usage import Indexing, Usage
+from agent.workload.static.values import Content, LaunchItem
+from agent.workload.workload import Access, Domain
+
+if TYPE_CHECKING:
+    from agent.workload.static.assemble import Draft
+
+
+def plain(dtype: str) -> Domain:
+    return default_domain(dtype)
+
+
+def names(domain: Domain) -> frozenset[str]:
+    bounds = [bound for bound in (domain.low, domain.high) if bound is not None]
+    return frozenset[str]().union(*(bound.names for bound in bounds))
+
+
+def substituted(domain: Domain, fixed: dict[str, Expression]) -> Domain:
+    low, high = (None if bound is None else bound.substitute(fixed).simplify() for bound in (domain.low, domain.high))
+    return Domain(domain.kind, low, high, domain.given)
+
+
+def domain(
+    memory: int, access: Access, draft: "Draft", usages: dict[str, Usage | None], extents: dict[int, Expression],
+    item: LaunchItem, notes: list[str],
+) -> Domain:  # fmt: skip
+    """The domain of one buffer; asks where values serve as indices and nothing says which are allowed."""
+    dtype, name = draft.dtypes[memory], draft.facts.memories[memory].name
+    if access is Access.OUT:
+        return default_domain(dtype)
+    content = item.contents.get(memory, Content("external"))
+    told = _from_host(content, dtype, access, draft)
+    found = _from_use(memory, told, draft, usages, extents)
+    if found is not None:
+        return found
+    if told is not None:
+        return told
+    if dtypes.is_raw(dtype):
+        draft.ask(f"contents of `{name}`", f"its elements are structs of {dtypes.size_of(dtype)} bytes", None)
+        return default_domain(dtype)
+    if content.kind == "kernel":
+        notes.append(f"`{name}` is filled by another kernel before; {default_domain(dtype).kind} values are assumed")
+    return default_domain(dtype)
+
+
+def _from_host(content: Content, dtype: str, access: Access, draft: "Draft") -> Domain | None:
+    """What host code says about a buffer's values; None where it says nothing that binds."""
+    if content.kind == "zeros" or (content.domain is not None and content.domain.kind == "zeros"):
+        return Domain("zeros", given=True) if access is Access.INOUT else None
+    stated = content.domain
+    if stated is None or dtypes.is_raw(dtype) or not _usable(stated, draft):
+        return None
+    if dtypes.is_float(dtype):
+        if stated.kind == "integers":
+            return Domain("uniform", stated.low, stated.high, True)
+        return stated if stated.kind in ("uniform", "normal") else None
+    return stated if stated.kind in ("integers", "constant", "iota", "uniform") else None
+
+
+def _usable(stated: Domain, draft: "Draft") -> bool:
+    """Bounds in numbers and roots only, and in order."""
+    if not names(stated) <= draft.facts.roots.keys():
+        return False
+    try:
+        values = draft.facts.values()
+        ends = [bound.evaluate(values) for bound in (stated.low, stated.high) if bound is not None]
+    except ExpressionError:
+        return False
+    return len(ends) < 2 or ends[0] <= ends[1]
+
+
+def _from_use(
+    memory: int, told: Domain | None, draft: "Draft", usages: dict[str, Usage | None], extents: dict[int, Expression]
+) -> Domain | None:
+    """Row pointers and indices, sized to the buffers that they lead into."""
+    name = draft.facts.memories[memory].name
+    for kernel, how in usages.items():
+        parameter = _parameter(memory, kernel, draft)
+        if how is None or parameter is None:
+            continue
+        mine = [entry for entry in how.indexing if entry.holder == parameter]
+        if not mine and parameter in how.bounds and told is None:
+            draft.ask(f"range of values in `{name}`", f"they bound a loop of `{kernel}`", None)
+        if not mine:
+            continue
+        rows = any(entry.rows for entry in mine)
+        if told is not None and not rows:
+            return told
+        limit = _limit(mine, kernel, draft, extents)
+        if limit is None or (rows and any(not entry.exact for entry in mine if entry.rows)):
+            draft.ask(f"range of values in `{name}`", f"`{kernel}` uses them as indices of `{mine[0].target}`", None)
+            continue
+        return Domain("offsets" if rows else "index", number(0), limit, True)
+    return None
+
+
+def _parameter(memory: int, kernel: str, draft: "Draft") -> str | None:
+    return next((name for name, owner, _ in draft.uses.get(memory, []) if owner.name == kernel), None)
+
+
+def _limit(entries: list[Indexing], kernel: str, draft: "Draft", extents: dict[int, Expression]) -> Expression | None:
+    """The smallest extent among the buffers indexed; None where an index is more than the value itself."""
+    if not all(entry.exact for entry in entries):
+        return None
+    found: list[Expression] = []
+    for entry in entries:
+        memory = next((m for m in draft.order if _parameter(m, kernel, draft) == entry.target), None)
+        if memory is None:
+            return None
+        if extents[memory] not in found:
+            found.append(extents[memory])
+    limit = found[0]
+    for other in found[1:]:
+        limit = build("call", (limit, other), "min")
+    return limit
+
+
+def symbol_extent(extents: list[str], line: int, draft: "Draft") -> Expression | None:
+    """Elements of a device symbol, as a number: the kernel is compiled with it."""
+    from agent.workload.static import evaluate as ev
+    from agent.workload.static.state import State
+
+    total = number(1)
+    for text in extents:
+        value = ev.expression_of(ev.evaluate_text(text, line, draft.facts, draft.file_state or State()))
+        if value is None:
+            return None
+        total = build("*", (total, value))
+    try:
+        return number(total.evaluate(draft.facts.values()))
+    except ExpressionError:
+        return None
+
+
+def symbol_domain(name: str, dtype: str, initialised: bool, draft: "Draft") -> Domain:
+    content = draft.facts.symbol_contents.get(name)
+    if content is None:
+        return Domain("zeros", given=True) if not initialised else default_domain(dtype)
+    told = _from_host(content, dtype, Access.IN, draft)
+    return told if told is not None else default_domain(dtype)

@@ -1,0 +1,225 @@
+"""Declarations: variables come to be, in all the shapes that the grammar gives them."""
+
+import re
+
+from tree_sitter import Node
+
+from agent.source.nodes import declared_name
+from agent.source.nodes import field as child
+from agent.workload import types
+from agent.workload.expression import number
+from agent.workload.static import calls, library
+from agent.workload.static import evaluate as ev
+from agent.workload.static.state import Facts, State
+from agent.workload.static.values import Content, Dim3, Distribution, Pointer, Ref, Scalar, Unknown, Value
+from agent.workload.workload import Origin
+
+_STORAGE = re.compile(
+    r"\b(const|constexpr|static|volatile|register|inline|extern|__constant__|__device__|__managed__)\b"
+)
+
+
+def declare(node: Node, facts: Facts, state: State, file_level: bool = False) -> None:
+    """A declaration statement: each of its declarators."""
+    type_node = child(node, "type")
+    if type_node is None:
+        return
+    type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip()
+    for declarator in node.children_by_field_name("declarator"):
+        before = len(facts.names)
+        _declarator(declarator, type_text, facts, state, file_level)
+        if file_level:
+            facts.file_cells.update(range(before, len(facts.names)))
+
+
+def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_level: bool) -> None:
+    line = facts.line(node)
+    if node.type == "function_declarator":
+        _constructor_in_disguise(node, type_text, facts, state)
+        return
+    value_node = child(node, "value") if node.type == "init_declarator" else None
+    inner = child(node, "declarator") if node.type == "init_declarator" else node
+    name_node = declared_name(inner)
+    if inner is None or name_node is None:
+        return
+    name = facts.node_text(name_node)
+    stars = _stars(inner)
+    if inner.type == "array_declarator" or (stars == 0 and _array(inner) is not None):
+        _declare_array(inner, name, type_text, value_node, facts, state)
+        return
+    if inner.type == "reference_declarator" and value_node is not None:
+        cell = ev.cell_of(value_node, facts, state)
+        if cell is not None:
+            facts.scopes[-1][name] = cell
+            return
+    initial = _initial(value_node, name, type_text if not stars else "", line, facts, state)
+    cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
+    if file_level:
+        facts.file_cells.add(cell)
+    if initial is not None:
+        give(cell, initial, value_node, facts, state, line)
+
+
+def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State, line: int) -> None:
+    """The first value of a variable; where it comes from the command line, with a default or without, is kept."""
+    if isinstance(value, Unknown) and value.reason.startswith("argv:"):
+        state.cells[cell] = library.argument_root(facts.names[cell], value, facts)
+        return
+    if isinstance(value, Pointer) and facts.memories[value.memory].name.startswith("host memory of"):
+        facts.rename(value.memory, facts.names[cell])
+    text = facts.node_text(node) if node is not None else ""
+    origin = "argv default" if "argc" in text or "argv" in text else "literal"
+    ev.set_cell(cell, value, facts, state, line, origin)
+
+
+def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Facts, state: State) -> Value | None:
+    bare = type_text.split("::")[-1].strip()
+    values: list[Value] = []
+    if node is not None and node.type in ("argument_list", "initializer_list"):
+        parts = [part for part in node.named_children if part.type != "comment"]
+        values = [ev.evaluate(part, facts, state) for part in parts]
+        if node.type == "initializer_list" and bare != "dim3" and "array" not in type_text and "vector" in type_text:
+            values = [Scalar(number(len(parts)))]
+    elif node is not None:
+        values = [ev.evaluate(node, facts, state)]
+    if bare == "dim3":
+        return library.make_dim3(values)
+    known = library.container(type_text, name, values, line, facts, state) or library.distribution(type_text, values)
+    if known is not None:
+        return known
+    return values[0] if len(values) == 1 else None
+
+
+def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: State) -> None:
+    """``dim3 grid(n, m);`` and ``std::vector<float> v(n);``: the grammar reads a function with parameters of types n, m."""
+    name_node, parameters = child(node, "declarator"), child(node, "parameters")
+    if name_node is None or parameters is None or name_node.type != "identifier":
+        return
+    line = facts.line(node)
+    texts = [facts.node_text(part) for part in parameters.named_children if part.type != "comment"]
+    bare = type_text.split("::")[-1].strip()
+    if bare != "dim3" and not library.is_container(type_text) and "distribution" not in type_text:
+        if not _plain_scalar(type_text, texts, facts):
+            return
+    values = [ev.evaluate_text(text, line, facts, state) for text in texts]
+    name = facts.node_text(name_node)
+    value: Value | None
+    if bare == "dim3":
+        value = library.make_dim3(values)
+    else:
+        value = library.container(type_text, name, values, line, facts, state) or library.distribution(
+            type_text, values
+        )
+        value = value or (values[0] if len(values) == 1 else None)
+    if value is not None:
+        cell = facts.declare(name, Unknown("it has no value yet", line), type_text, state)
+        give(cell, value, None, facts, state, line)
+
+
+def _plain_scalar(type_text: str, texts: list[str], facts: Facts) -> bool:
+    """``int n(other);`` with a known variable."""
+    return len(texts) == 1 and types.c_dtype(facts.document, type_text) is not None and facts.find(texts[0]) is not None
+
+
+def _stars(node: Node | None) -> int:
+    count = 0
+    while node is not None and node.type in ("pointer_declarator", "reference_declarator"):
+        count += node.type == "pointer_declarator"
+        node = child(node, "declarator") or next(
+            (c for c in node.named_children if "declarator" in c.type or c.type == "identifier"), None
+        )
+    return count
+
+
+def _array(node: Node) -> Node | None:
+    while node.type not in ("array_declarator", "identifier"):
+        inner = child(node, "declarator")
+        if inner is None:
+            return None
+        node = inner
+    return node if node.type == "array_declarator" else None
+
+
+def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | None, facts: Facts, state: State) -> None:
+    """``float h[n][m];``: a host memory of its own."""
+    line = facts.line(inner)
+    count: Value = ev.ONE
+    node: Node | None = inner
+    stars = 0
+    while node is not None and node.type in ("array_declarator", "pointer_declarator"):
+        if node.type == "pointer_declarator":
+            stars += 1
+        else:
+            size = child(node, "size")
+            listed = _listed(value_node)
+            extent = ev.evaluate(size, facts, state) if size is not None else Scalar(number(max(1, len(listed))))
+            count = ev.combine("*", count, extent)
+        node = child(node, "declarator")
+    element = type_text + "*" * stars
+    nbytes = ev.combine("*", count, Scalar(number(8))) if stars else calls.times_size(count, type_text, facts)
+    pointer = calls.host_memory("array", nbytes, element, line, Content("fresh"), facts, state, name)
+    if value_node is not None:
+        state.contents[pointer.memory] = Content("host", None)
+    facts.declare(name, pointer, element + "[]", state)
+    if stars:
+        for index, part in enumerate(_listed(value_node)):
+            place = (pointer.memory, str(index))
+            facts.elements[place] = facts.member(-pointer.memory - 1, str(index), f"{name}[{index}]")
+            state.cells[facts.elements[place]] = ev.evaluate(part, facts, state)
+
+
+def _listed(node: Node | None) -> list[Node]:
+    if node is None or node.type != "initializer_list":
+        return []
+    return [part for part in node.named_children if part.type != "comment"]
+
+
+def bind_parameter(parameter: Node, value: Value | None, shared: int | None, facts: Facts, state: State) -> None:
+    """A parameter of a followed function gets its argument, or its default."""
+    name_node = declared_name(child(parameter, "declarator"))
+    if name_node is None:
+        return
+    with facts.original_text():
+        name, line = facts.node_text(name_node), facts.line(parameter)
+        declarator, type_node = child(parameter, "declarator"), child(parameter, "type")
+        type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip() if type_node is not None else ""
+        if shared is not None:
+            facts.scopes[-1][name] = shared
+            return
+        default = child(parameter, "default_value")
+        if value is None and default is not None:
+            value = ev.evaluate(default, facts, state)
+        stars = _stars(declarator) + (declarator is not None and _array(declarator) is not None)
+        cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
+        if value is not None:
+            held = value if isinstance(value, Ref | Pointer | Dim3 | Distribution) else None
+            state.cells[cell] = held if held is not None else value
+            if isinstance(value, Scalar) and value.expression.constant is not None:
+                ev.set_cell(cell, value, facts, state, line, "literal")
+
+
+def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -> None:
+    """A parameter of a function that nothing here calls: a number to ask for, or a buffer of unknown size."""
+    from agent.workload.static.values import Memory
+
+    name_node, declarator, type_node = (
+        declared_name(child(parameter, "declarator")),
+        child(parameter, "declarator"),
+        child(parameter, "type"),
+    )
+    if name_node is None or type_node is None:
+        return
+    name, line = facts.node_text(name_node), facts.line(parameter)
+    type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip()
+    stars = _stars(declarator)
+    why = f"it is a parameter of `{function}`, which nothing in this file calls"
+    value: Value = Unknown(why, line)
+    dtype = types.c_dtype(facts.document, type_text)
+    if stars == 1:
+        memory = Memory(name, "device", Unknown(why, line), type_text, line, "parameter")
+        value = Pointer(facts.allocate(memory, Content("external"), state), number(0), type_text)
+    elif stars == 0 and dtype is not None and dtype[0] in "iu":
+        value = facts.root(name, None, Origin("signature", line), why)
+    elif type_text == "dim3":
+        value = Unknown(why, line)
+    facts.declare(name, value, type_text + "*" * stars, state)

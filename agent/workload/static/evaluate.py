@@ -1,0 +1,531 @@
+"""The value of a host expression: syntax tree -> Value, with the effects that calls inside it have."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from tree_sitter import Node
+
+from agent.source.nodes import field as child
+from agent.workload import dtypes, types
+from agent.workload.arithmetic import DOUBLE, FLOAT, FUNCTIONS, INT
+from agent.workload.expression import Expression, ExpressionError, build, kind, number
+from agent.workload.expression import parse as parse_expression
+from agent.workload.static import calls
+from agent.workload.static.state import Facts, State, parse_snippet
+from agent.workload.static.values import (
+    Dim3,
+    Pointer,
+    Properties,
+    Random,
+    Ref,
+    Scalar,
+    Unknown,
+    Value,
+)
+from agent.workload.workload import Origin
+
+ONE = Scalar(number(1))
+ZERO = Scalar(number(0))
+
+# What the standard headers define. RAND_MAX is glibc's.
+_BUILTIN: Mapping[str, Value] = {
+    "NULL": ZERO,
+    "nullptr": ZERO,
+    "true": ONE,
+    "false": ZERO,
+    "cudaSuccess": ZERO,
+    "INT_MAX": Scalar(number(2**31 - 1)),
+    "RAND_MAX": Scalar(number(2**31 - 1)),
+    "FLT_MAX": Scalar(number(3.4028234663852886e38, True)),
+    "FLT_MIN": Scalar(number(1.1754943508222875e-38, True)),
+    "M_PI": Scalar(number(3.141592653589793)),
+    "INFINITY": Scalar(number(float("inf"), True)),
+    "warpSize": Scalar(number(32)),
+}
+
+# For a program that asks: the H200's figures (NVIDIA, CUDA C++ Programming Guide, compute capability 9.0; H200 datasheet).
+PROPERTIES: Mapping[str, int] = {
+    "multiProcessorCount": 132,
+    "maxThreadsPerBlock": 1024,
+    "maxThreadsPerMultiProcessor": 2048,
+    "warpSize": 32,
+    "sharedMemPerBlock": 49152,
+    "regsPerBlock": 65536,
+    "major": 9,
+    "minor": 0,
+}
+
+
+def evaluate(node: Node, facts: Facts, state: State) -> Value:
+    """The value of an expression node; Unknown, with the reason, for what is not followed."""
+    facts.spend()
+    handler = _HANDLERS.get(node.type)
+    if handler is None:
+        return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
+    try:
+        return handler(node, facts, state)
+    except ExpressionError as error:
+        return Unknown(str(error), facts.line(node))
+
+
+def evaluate_text(text: str, line: int, facts: Facts, state: State) -> Value:
+    """The same for text that has no node of its own: macro bodies, and arguments that the grammar took for types."""
+    source, body = parse_snippet(f"return ({text});")
+    statement = next((n for n in body.named_children if n.type == "return_statement"), None)
+    if statement is None or body.has_error or not statement.named_children:
+        return Unknown(f"`{text[:40]}` is not followed", line)
+    with facts.snippet(source, line):
+        return evaluate(statement.named_children[0], facts, state)
+
+
+def as_scalar(value: Value) -> Scalar | Unknown:
+    if isinstance(value, Scalar | Unknown):
+        return value
+    return Unknown("a random number" if isinstance(value, Random) else "it is not a number")
+
+
+def truth(value: Value, facts: Facts) -> bool | None:
+    """Whether a condition holds at the values that the program has when run as it is; None if that is not known."""
+    if isinstance(value, Pointer | Ref):
+        return True
+    if not isinstance(value, Scalar):
+        return None
+    try:
+        return bool(value.expression.evaluate(facts.values()))
+    except ExpressionError:
+        return None
+
+
+def _short(facts: Facts, node: Node) -> str:
+    text = " ".join(facts.node_text(node).split())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _number(node: Node, facts: Facts, state: State) -> Value:
+    return Scalar(parse_expression(facts.node_text(node)))
+
+
+def _inner(node: Node, facts: Facts, state: State) -> Value:
+    parts = [part for part in node.named_children if part.type != "comment"]
+    if not parts:
+        return Unknown("nothing stands here", facts.line(node))
+    return evaluate(parts[-1], facts, state)
+
+
+def _comma(node: Node, facts: Facts, state: State) -> Value:
+    values = [evaluate(part, facts, state) for part in node.named_children]
+    return values[-1]
+
+
+def _identifier(node: Node, facts: Facts, state: State) -> Value:
+    return lookup(facts.node_text(node), facts.line(node), facts, state)
+
+
+def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
+    """The value of a variable, macro, enumerator or well-known name."""
+    cell = facts.find(name)
+    if cell is None and "::" in name:
+        cell = facts.find(name.split("::")[-1])
+    if cell is not None:
+        return state.cells.get(cell, Unknown(f"`{name}` has no value yet", line))
+    if name in facts.macros and facts.macros[name][0] is None:
+        return _macro(name, line, facts, state)
+    if name in _BUILTIN:
+        return _BUILTIN[name]
+    return Unknown(f"`{name}` is not defined in this file", line)
+
+
+def _macro(name: str, line: int, facts: Facts, state: State) -> Value:
+    body = facts.macros[name][1].strip()
+    if not body or facts.calls > 12:
+        return Unknown(f"macro `{name}` has no value", line)
+    facts.calls += 1
+    value = evaluate_text(body, line, facts, state)
+    facts.calls -= 1
+    constant = value.expression.constant if isinstance(value, Scalar) else None
+    if not isinstance(constant, int) or constant <= 0:
+        return value
+    return facts.root(name, constant, Origin("macro", _define_line(facts, name)), file_level=True)
+
+
+def _define_line(facts: Facts, name: str) -> int | None:
+    match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b".encode(), facts.document.text, re.M)
+    return facts.document.line(match.start()) if match else None
+
+
+def _binary(node: Node, facts: Facts, state: State) -> Value:
+    left_node, right_node = child(node, "left"), child(node, "right")
+    if left_node is None or right_node is None:
+        return Unknown("a broken expression", facts.line(node))
+    op = facts.node_text(child(node, "operator") or node.children[1])
+    left, right = evaluate(left_node, facts, state), evaluate(right_node, facts, state)
+    return combine(op, left, right)
+
+
+def combine(op: str, left: Value, right: Value) -> Value:
+    """``left op right`` for numbers, pointers and random numbers."""
+    if isinstance(left, Random) or isinstance(right, Random):
+        return calls.combine_random(op, left, right)
+    if isinstance(left, Unknown):
+        return left
+    if isinstance(right, Unknown):
+        return right
+    if isinstance(left, Pointer | Ref) or isinstance(right, Pointer | Ref):
+        return _pointer_arithmetic(op, left, right)
+    if isinstance(left, Scalar) and isinstance(right, Scalar):
+        return Scalar(build(op, (left.expression, right.expression)))
+    return Unknown(f"`{op}` of what is no number")
+
+
+def _pointer_arithmetic(op: str, left: Value, right: Value) -> Value:
+    if op in ("==", "!="):
+        null = ZERO in (left, right)
+        return Scalar(number(int(op == "!="))) if null else Unknown("two pointers are compared")
+    if op in ("&&", "||"):
+        return combine(op, *(ONE if isinstance(part, Pointer | Ref) else part for part in (left, right)))
+    if op == "+" and isinstance(right, Pointer) and isinstance(left, Scalar):
+        left, right = right, left
+    if op in "+-" and isinstance(left, Pointer) and isinstance(right, Scalar):
+        return Pointer(left.memory, build(op, (left.offset, right.expression)), left.element)
+    return Unknown("pointer arithmetic that is not followed")
+
+
+def _unary(node: Node, facts: Facts, state: State) -> Value:
+    operand_node = child(node, "argument")
+    if operand_node is None:
+        return Unknown("a broken expression", facts.line(node))
+    op = facts.node_text(node.children[0])
+    operand = evaluate(operand_node, facts, state)
+    if op == "!" and isinstance(operand, Pointer | Ref):
+        return ZERO
+    if not isinstance(operand, Scalar):
+        return operand if isinstance(operand, Unknown | Random) else Unknown(f"`{op}` of what is no number")
+    if op == "+":
+        return operand
+    return Scalar(build({"-": "neg", "!": "not", "~": "~"}[op], (operand.expression,)))
+
+
+def _address(node: Node, facts: Facts, state: State) -> Value:
+    """``&x`` and ``*p``."""
+    inner = child(node, "argument")
+    if inner is None:
+        return Unknown("a broken expression", facts.line(node))
+    if facts.node_text(node.children[0]) == "*":
+        return dereference(evaluate(inner, facts, state), facts, state, facts.line(node))
+    while inner.type == "parenthesized_expression" and inner.named_children:
+        inner = inner.named_children[0]
+    if inner.type == "subscript_expression":
+        base, index = subscript(inner, facts, state)
+        return combine("+", base, index) if isinstance(base, Pointer) else Unknown("the address of an element")
+    cell = cell_of(inner, facts, state)
+    if cell is None:
+        return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
+    held = state.cells.get(cell)
+    if isinstance(held, Pointer) and "[" in facts.types.get(cell, ""):
+        return held
+    return Ref(cell)
+
+
+def dereference(value: Value, facts: Facts, state: State, line: int) -> Value:
+    if isinstance(value, Ref):
+        return state.cells.get(value.cell, Unknown("a variable without value", line))
+    return value if isinstance(value, Unknown) else Unknown("it is read from memory", line)
+
+
+def cell_of(node: Node, facts: Facts, state: State) -> int | None:
+    """The variable that an expression names, members of structs included; None for anything else."""
+    if node.type == "identifier":
+        return facts.find(facts.node_text(node))
+    if node.type == "field_expression":
+        return _member_cell(node, facts, state)
+    if node.type == "pointer_expression" and facts.node_text(node.children[0]) == "*":
+        inner = child(node, "argument")
+        value = evaluate(inner, facts, state) if inner is not None else None
+        return value.cell if isinstance(value, Ref) else None
+    if node.type == "parenthesized_expression" and node.named_children:
+        return cell_of(node.named_children[0], facts, state)
+    return None
+
+
+def _member_cell(node: Node, facts: Facts, state: State) -> int | None:
+    """Members are variables of their own, called ``s.x``; they come to be when first named."""
+    base, member = child(node, "argument"), child(node, "field")
+    if base is None or member is None or base.type not in ("identifier", "field_expression", "this"):
+        return None
+    owner = facts.find(facts.node_text(base)) if base.type == "identifier" else _member_cell(base, facts, state)
+    if owner is None:
+        return None
+    held = state.cells.get(owner)
+    if isinstance(held, Ref):
+        owner = held.cell
+    elif isinstance(held, Pointer | Dim3 | Properties):
+        return None
+    name = f"{facts.names[owner]}.{facts.node_text(member)}"
+    known = facts.members.get((owner, facts.node_text(member)))
+    if known is None:
+        known = facts.member(owner, facts.node_text(member), name)
+        state.cells[known] = Unknown(f"`{name}` is not set in this file", facts.line(node))
+    return known
+
+
+def _field(node: Node, facts: Facts, state: State) -> Value:
+    base, member = child(node, "argument"), child(node, "field")
+    if base is None or member is None:
+        return Unknown("a broken expression", facts.line(node))
+    name = facts.node_text(member)
+    owner = evaluate(base, facts, state) if base.type in ("identifier", "field_expression") else None
+    if isinstance(owner, Dim3):
+        parts: Mapping[str, Value] = {"x": owner.x, "y": owner.y, "z": owner.z}
+        return parts.get(name, Unknown(f"a dim3 has no `{name}`"))
+    if isinstance(owner, Properties):
+        return _property(name, facts.line(node), facts)
+    cell = _member_cell(node, facts, state)
+    if cell is None:
+        return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
+    return state.cells.get(cell, Unknown(f"`{facts.names[cell]}` has no value yet", facts.line(node)))
+
+
+def _property(name: str, line: int, facts: Facts) -> Value:
+    if name not in PROPERTIES:
+        return Unknown(f"it is the device's `{name}`", line)
+    note = f"device property `{name}` is taken to be {PROPERTIES[name]}, the H200's"
+    if note not in facts.notes:
+        facts.notes.append(note)
+    return Scalar(number(PROPERTIES[name]))
+
+
+def subscript(node: Node, facts: Facts, state: State) -> tuple[Value, Value]:
+    """Base and index of ``a[i]``."""
+    base, indices = child(node, "argument"), child(node, "indices") or child(node, "index")
+    if base is None or indices is None:
+        return Unknown("a broken expression"), ZERO
+    inner = (
+        indices.named_children[0] if indices.type == "subscript_argument_list" and indices.named_children else indices
+    )
+    return evaluate(base, facts, state), evaluate(inner, facts, state)
+
+
+def _subscript(node: Node, facts: Facts, state: State) -> Value:
+    base = child(node, "argument")
+    text = facts.node_text(base) if base is not None else ""
+    if text == "argv":
+        return Unknown(f"it comes from the command line (`{_short(facts, node)}`)", facts.line(node))
+    holder, index = subscript(node, facts, state)
+    element = _element_cell(node, holder, index, facts)
+    if element is not None and element in state.cells:
+        return state.cells[element]
+    return Unknown(f"`{_short(facts, node)}` is read from memory", facts.line(node))
+
+
+def _element_cell(node: Node, holder: Value, index: Value, facts: Facts) -> int | None:
+    """The variable that stands for one element of a host array of pointers or numbers, at a constant index."""
+    if not isinstance(holder, Pointer) or not isinstance(index, Scalar) or index.expression.constant is None:
+        return None
+    return facts.elements.get((holder.memory, str(build("+", (holder.offset, index.expression)))))
+
+
+def _conditional(node: Node, facts: Facts, state: State) -> Value:
+    condition_node = child(node, "condition")
+    yes_node, no_node = child(node, "consequence"), child(node, "alternative")
+    if condition_node is None or yes_node is None or no_node is None:
+        return Unknown("a broken expression", facts.line(node))
+    condition = evaluate(condition_node, facts, state)
+    constant = condition.expression.constant if isinstance(condition, Scalar) else None
+    if constant is not None:
+        return evaluate(yes_node if constant else no_node, facts, state)
+    yes, no = evaluate(yes_node, facts, state), evaluate(no_node, facts, state)
+    if yes == no:
+        return yes
+    if isinstance(condition, Scalar) and isinstance(yes, Scalar) and isinstance(no, Scalar):
+        return Scalar(build("?", (condition.expression, yes.expression, no.expression)))
+    return next(
+        (part for part in (condition, yes, no) if isinstance(part, Unknown)), Unknown("a choice between pointers")
+    )
+
+
+def _cast(node: Node, facts: Facts, state: State) -> Value:
+    type_node, value_node = child(node, "type"), child(node, "value")
+    if type_node is None or value_node is None:
+        return Unknown("a broken expression", facts.line(node))
+    return convert(evaluate(value_node, facts, state), facts.node_text(type_node), facts)
+
+
+def convert(value: Value, type_text: str, facts: Facts) -> Value:
+    """A value as a C type: numbers converted, pointers re-read as pointers to another type."""
+    if isinstance(value, Pointer) and "*" in type_text:
+        return _repointed(value, type_text.split("*")[0].strip(), facts)
+    if isinstance(value, Scalar):
+        return as_type(value, types.c_dtype(facts.document, type_text.replace("&", "")))
+    return value
+
+
+def _repointed(value: Pointer, element: str, facts: Facts) -> Value:
+    if element == "void" or value.element == element or not value.element:
+        return Pointer(value.memory, value.offset, value.element if element == "void" else element)
+    before, after = (types.c_dtype(facts.document, text) for text in (value.element, element))
+    if value.offset == number(0) or before == after:
+        return Pointer(value.memory, value.offset, element)
+    if before is None or after is None:
+        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
+    old, new = dtypes.size_of(before), dtypes.size_of(after)
+    if old % new:
+        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
+    return Pointer(value.memory, build("*", (value.offset, number(old // new))), element)
+
+
+def as_type(value: Scalar, dtype: str | None) -> Scalar:
+    """Conversion where it changes the value: float to integer, integer or double to float. Integers are not narrowed."""
+    if dtype is None or dtypes.base(dtype)[1] > 1:
+        return value
+    held = kind(value.expression)
+    if dtypes.is_float(dtype):
+        wanted = DOUBLE if dtype == "f64" else FLOAT
+        needs = held != wanted or dtype in ("f16", "bf16")
+    else:
+        needs = held != INT
+    return Scalar(build("cast", (value.expression,), dtype)) if needs else value
+
+
+def _size_of(node: Node, facts: Facts, state: State) -> Value:
+    type_node = child(node, "type")
+    text = facts.node_text(type_node) if type_node is not None else facts.node_text(node)[6:].strip(" ()")
+    if text.endswith("*"):
+        return Scalar(number(8))
+    if type_node is None or facts.find(text) is not None:
+        value_node = child(node, "value") or type_node
+        found = _size_of_value(text, value_node, facts, state)
+        if found is not None:
+            return found
+    dtype = types.c_dtype(facts.document, text)
+    if dtype is None:
+        return Unknown(f"the size of `{text}` is not known", facts.line(node))
+    return Scalar(number(dtypes.size_of(dtype)))
+
+
+def _size_of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value | None:
+    """``sizeof`` of a variable, array or dereferenced pointer."""
+    starred = re.fullmatch(r"\*\s*(\w+)|(\w+)\s*\[\s*0\s*\]", text)
+    name = (starred[1] or starred[2]) if starred else text
+    cell = facts.find(name)
+    if cell is None:
+        return None
+    held, declared = state.cells.get(cell), facts.types.get(cell, "")
+    if isinstance(held, Pointer) and "[" in declared and not starred:
+        nbytes = facts.memories[held.memory].nbytes
+        return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes)
+    if "*" in declared and not starred:
+        return Scalar(number(8))
+    dtype = types.c_dtype(facts.document, declared.split("*")[0].split("[")[0])
+    return Scalar(number(dtypes.size_of(dtype))) if dtype else None
+
+
+def _assign(node: Node, facts: Facts, state: State) -> Value:
+    left, right = child(node, "left"), child(node, "right")
+    if left is None or right is None:
+        return Unknown("a broken expression", facts.line(node))
+    value = evaluate(right, facts, state)
+    op = facts.node_text(child(node, "operator") or node.children[1])
+    if op != "=":
+        value = combine(op[:-1], evaluate(left, facts, state), value)
+    store(left, value, facts, state, node)
+    return value
+
+
+def _update(node: Node, facts: Facts, state: State) -> Value:
+    operand = child(node, "argument")
+    if operand is None:
+        return Unknown("a broken expression", facts.line(node))
+    before = evaluate(operand, facts, state)
+    after = combine("+" if "++" in facts.node_text(node) else "-", before, ONE)
+    store(operand, after, facts, state, node)
+    return before if node.children[0] == operand else after
+
+
+def store(target: Node, value: Value, facts: Facts, state: State, node: Node) -> None:
+    """``target = value``: into a variable, a member, a part of a dim3, or memory."""
+    if target.type == "field_expression":
+        base = child(target, "argument")
+        cell = facts.find(facts.node_text(base)) if base is not None and base.type == "identifier" else None
+        held = state.cells.get(cell) if cell is not None else None
+        if isinstance(held, Dim3) and cell is not None:
+            part = facts.node_text(child(target, "field") or target)
+            state.cells[cell] = _with_part(held, part, as_scalar(value))
+            return
+    if target.type == "subscript_expression":
+        calls.store_element(target, value, facts, state)
+        return
+    cell = cell_of(target, facts, state)
+    if cell is not None:
+        set_cell(cell, value, facts, state, facts.line(node))
+
+
+def _with_part(held: Dim3, part: str, value: Scalar | Unknown) -> Dim3:
+    return Dim3(value if part == "x" else held.x, value if part == "y" else held.y, value if part == "z" else held.z)
+
+
+def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, origin: str = "literal") -> None:
+    """Give a variable its value, converted to its type; a positive number written down becomes a root."""
+    type_text = facts.types.get(cell, "")
+    if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
+        value = _repointed(value, type_text.split("*")[0].strip(), facts)
+    if isinstance(value, Scalar) and not type_text.endswith("*"):
+        value = as_type(value, types.c_dtype(facts.document, type_text)) if type_text not in ("", "auto") else value
+        constant = value.expression.constant
+        if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:
+            value = facts.root(facts.names[cell], constant, Origin(origin, line), file_level=cell in facts.file_cells)
+    state.cells[cell] = value
+
+
+def _call(node: Node, facts: Facts, state: State) -> Value:
+    return calls.call(node, facts, state)
+
+
+def _new(node: Node, facts: Facts, state: State) -> Value:
+    return calls.new(node, facts, state)
+
+
+def _initializer(node: Node, facts: Facts, state: State) -> Value:
+    parts = [part for part in node.named_children if part.type != "comment"]
+    return evaluate(parts[0], facts, state) if len(parts) == 1 else Unknown("a list of values", facts.line(node))
+
+
+def math_call(name: str, values: list[Value]) -> Value | None:
+    """A call of a known mathematical function; None when ``name`` is none or its arguments are no numbers."""
+    if name not in FUNCTIONS:
+        return None
+    bad = next((value for value in values if isinstance(value, Unknown)), None)
+    if bad is not None:
+        return bad
+    if not all(isinstance(value, Scalar) for value in values):
+        return None
+    return Scalar(build("call", tuple(v.expression for v in values if isinstance(v, Scalar)), name))
+
+
+def expression_of(value: Value) -> Expression | None:
+    return value.expression if isinstance(value, Scalar) else None
+
+
+_HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
+    "number_literal": _number,
+    "parenthesized_expression": _inner,
+    "identifier": _identifier,
+    "qualified_identifier": _identifier,
+    "true": lambda node, facts, state: ONE,
+    "false": lambda node, facts, state: ZERO,
+    "null": lambda node, facts, state: ZERO,
+    "nullptr": lambda node, facts, state: ZERO,
+    "binary_expression": _binary,
+    "unary_expression": _unary,
+    "pointer_expression": _address,
+    "field_expression": _field,
+    "subscript_expression": _subscript,
+    "conditional_expression": _conditional,
+    "cast_expression": _cast,
+    "sizeof_expression": _size_of,
+    "assignment_expression": _assign,
+    "update_expression": _update,
+    "call_expression": _call,
+    "new_expression": _new,
+    "initializer_list": _initializer,
+    "comma_expression": _comma,
+}

@@ -1,0 +1,249 @@
+"""Host statements, run in order for what they do to launches, allocations and the numbers in them."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from attrs import define
+from tree_sitter import Node
+
+from agent.source.nodes import field as child
+from agent.source.nodes import walk
+from agent.workload.static import evaluate as ev
+from agent.workload.static.declarations import declare
+from agent.workload.static.state import Facts, State
+from agent.workload.static.values import Pointer, Unknown, Value
+
+_SKIPPED = frozenset({"comment", "preproc_include", "preproc_def", "preproc_function_def", "preproc_call", ";", "using_declaration",
+                      "alias_declaration", "type_definition", "struct_specifier", "static_assert_declaration", "break_statement",
+                      "continue_statement", "labeled_statement", "template_declaration", "enum_specifier"})  # fmt: skip
+
+
+@define
+class End:
+    """Why the rest of a block does not run: ``return`` (with its value) or ``exit``."""
+
+    how: str
+    value: Value
+
+
+def run_body(function: Node, facts: Facts, state: State) -> Value:
+    """Run a function's body; its return value."""
+    body = child(function, "body")
+    if body is None:
+        return Unknown("a function without body")
+    ended = run(body, facts, state)
+    return ended.value if ended is not None else Unknown("nothing is returned")
+
+
+def run(node: Node, facts: Facts, state: State) -> End | None:
+    """Run one statement. An End says that nothing after it is reached."""
+    facts.spend()
+    if node.type in _SKIPPED:
+        return None
+    if node.type == "compound_statement":
+        with facts.scope():
+            return _sequence(node, facts, state)
+    handler = _STATEMENTS.get(node.type)
+    if handler is not None:
+        return handler(node, facts, state)
+    if node.type.startswith("preproc_") or node.type in (
+        "ERROR",
+        "else_clause",
+        "case_statement",
+        "linkage_specification",
+    ):
+        return _sequence(node, facts, state)
+    if node.is_named:
+        ev.evaluate(node, facts, state)
+    return None
+
+
+def _sequence(node: Node, facts: Facts, state: State) -> End | None:
+    for part in node.named_children:
+        ended = run(part, facts, state)
+        if ended is not None:
+            return ended
+    return None
+
+
+def _expression(node: Node, facts: Facts, state: State) -> End | None:
+    for part in node.named_children:
+        if part.type == "comment":
+            continue
+        value = ev.evaluate(part, facts, state)
+        if part.type == "call_expression" and re.match(
+            r"(std::)?(exit|abort|_exit|quick_exit)\b", facts.node_text(part)
+        ):
+            return End("exit", value)
+    return None
+
+
+def _return(node: Node, facts: Facts, state: State) -> End | None:
+    value: Value = Unknown("nothing is returned")
+    for part in node.named_children:
+        value = ev.evaluate(part, facts, state)
+    return End("return", value)
+
+
+def _declaration(node: Node, facts: Facts, state: State) -> End | None:
+    declare(node, facts, state)
+    return None
+
+
+def _if(node: Node, facts: Facts, state: State) -> End | None:
+    condition, yes, no = child(node, "condition"), child(node, "consequence"), child(node, "alternative")
+    if condition is None or yes is None:
+        return None
+    value = _condition(condition, facts, state)
+    known = ev.truth(value, facts)
+    if known is None:
+        return _branches([yes, no], facts, state)
+    if _guards_arguments(condition, facts) and known and _leaves(yes):
+        return run(no, facts, state) if no is not None else None
+    expression = ev.expression_of(value)
+    if expression is not None and expression.names and any(_matters(part, facts) for part in (yes, no)):
+        facts.pinned |= expression.names
+    taken = yes if known else no
+    return run(taken, facts, state) if taken is not None else None
+
+
+def _condition(node: Node, facts: Facts, state: State) -> Value:
+    inner = child(node, "value")
+    first = child(node, "initializer")
+    if first is not None:
+        run(first, facts, state)
+    if inner is not None and inner.type == "declaration":
+        run(inner, facts, state)
+        return Unknown("a declaration")
+    return ev.evaluate(inner if inner is not None else node, facts, state)
+
+
+def _guards_arguments(condition: Node, facts: Facts) -> bool:
+    """``if (argc != 3)`` and the like: a program that wants arguments goes on as if it had them."""
+    return "argc" in facts.node_text(condition)
+
+
+def _leaves(node: Node) -> bool:
+    return any(
+        part.type == "return_statement" or (part.type == "call_expression" and b"exit" in (part.text or b"")[:12])
+        for part in walk(node)
+    )
+
+
+def _matters(node: Node | None, facts: Facts) -> bool:
+    """Whether a branch does anything beyond printing and leaving."""
+    if node is None:
+        return False
+    return any(
+        part.type in ("assignment_expression", "update_expression", "kernel_call_syntax", "init_declarator")
+        or (part.type == "call_expression" and is_interesting(part, facts))
+        for part in walk(node)
+    )
+
+
+def _branches(parts: list[Node | None], facts: Facts, state: State) -> End | None:
+    """Only some runs reach these: each is read on a copy, and what they disagree about is unknown afterwards."""
+    outcomes = []
+    for part in parts:
+        fork = state.fork()
+        facts.conditional += 1
+        ended = run(part, facts, fork) if part is not None else None
+        facts.conditional -= 1
+        if ended is None:
+            outcomes.append(fork)
+    if outcomes:
+        merge(outcomes, facts, state)
+    return None
+
+
+def merge(outcomes: list[State], facts: Facts, state: State) -> None:
+    first = outcomes[0]
+    for cell in set().union(*(outcome.cells for outcome in outcomes)):
+        values = [outcome.cells.get(cell) for outcome in outcomes]
+        same = all(value == values[0] for value in values) and values[0] is not None
+        reason = f"`{facts.names[cell]}` depends on a condition that is not known"
+        state.cells[cell] = values[0] if same and values[0] is not None else Unknown(reason)
+    for memory in set().union(*(outcome.contents for outcome in outcomes)):
+        held = [outcome.contents.get(memory) for outcome in outcomes]
+        chosen = next((content for content in held if content != state.contents.get(memory)), held[0])
+        if chosen is not None:
+            state.contents[memory] = chosen
+    del first
+
+
+def _switch(node: Node, facts: Facts, state: State) -> End | None:
+    condition, body = child(node, "condition"), child(node, "body")
+    if condition is None or body is None:
+        return None
+    value = ev.evaluate(child(condition, "value") or condition, facts, state)
+    cases = [part for part in body.named_children if part.type == "case_statement"]
+    expression = ev.expression_of(value)
+    chosen = expression.constant if expression is not None else None
+    if chosen is not None:
+        for case in cases:
+            label = child(case, "value")
+            told = ev.expression_of(ev.evaluate(label, facts, state)) if label is not None else None
+            if told is not None and told.constant == chosen:
+                return _sequence(case, facts, state)
+    return _branches([*cases], facts, state)
+
+
+def _loop(node: Node, facts: Facts, state: State) -> End | None:
+    from agent.workload.static.loops import run_loop
+
+    with facts.scope():
+        run_loop(node, facts, state)
+    return None
+
+
+def _do(node: Node, facts: Facts, state: State) -> End | None:
+    from agent.workload.static.loops import run_loop
+
+    body, condition = child(node, "body"), child(node, "condition")
+    constant = ev.expression_of(ev.evaluate(condition, facts, state.fork())) if condition is not None else None
+    if body is not None and constant is not None and constant.constant == 0:
+        return run(body, facts, state)
+    with facts.scope():
+        run_loop(node, facts, state)
+    return None
+
+
+def _try(node: Node, facts: Facts, state: State) -> End | None:
+    body = child(node, "body")
+    return run(body, facts, state) if body is not None else None
+
+
+_STATEMENTS: Mapping[str, Callable[[Node, Facts, State], End | None]] = {
+    "expression_statement": _expression,
+    "return_statement": _return,
+    "declaration": _declaration,
+    "if_statement": _if,
+    "switch_statement": _switch,
+    "for_statement": _loop,
+    "while_statement": _loop,
+    "for_range_loop": _loop,
+    "do_statement": _do,
+    "try_statement": _try,
+    "function_definition": lambda node, facts, state: None,
+}
+
+
+def is_interesting(node: Node, facts: Facts, depth: int = 0) -> bool:
+    """Whether running ``node`` may launch, allocate or transfer, directly or through functions of the file."""
+    text = facts.node_text(node)
+    if "<<<" in text or re.search(r"\bcu(da)?[A-Z]\w*\s*\(", text):
+        return True
+    if depth > 4:
+        return False
+    for name in set(re.findall(r"\b([A-Za-z_]\w*)\s*(?:<[^;(]*>)?\s*\(", text)):
+        if name in facts.functions and facts.interesting(name, depth):
+            return True
+        if name in facts.macros and facts.macros[name][0] is not None and "<<<" in facts.macros[name][1]:
+            return True
+    return False
+
+
+def changed_pointers(before: State, after: State) -> list[int]:
+    return [
+        cell for cell, value in before.cells.items() if isinstance(value, Pointer) and after.cells.get(cell) != value
+    ]

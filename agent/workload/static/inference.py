@@ -1,0 +1,135 @@
+"""Static inference: host code of the file -> Workload, or the questions that it leaves open."""
+
+from collections.abc import Iterator, Mapping
+
+from agent.source.document import Document
+from agent.source.kernel import Kernel
+from agent.source.nodes import descendants
+from agent.workload.errors import NoWorkload
+from agent.workload.static import assemble
+from agent.workload.static.declarations import declare, free_parameter
+from agent.workload.static.execute import is_interesting, run_body
+from agent.workload.static.state import Facts, OutOfWork, State, device_names, read_facts
+from agent.workload.static.values import Item, LaunchItem, LoopItem
+from agent.workload.workload import Workload
+
+
+def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None = None) -> Workload:
+    """The workload that the host code of the same file gives ``kernel``.
+
+    ``answers`` are numbers that the user told for names which the file leaves open. Raises NoWorkload with questions
+    and a draft directive where something stays open; never guesses a size.
+    """
+    if kernel.damage:
+        raise NoWorkload(f"`{kernel.name}` cannot be read: {kernel.damage}", line=kernel.line)
+    facts, reached = trace(document, kernel, dict(answers or {}))
+    sites = list(candidates(facts.items, kernel.name))
+    if not sites:
+        raise _no_launch(document, kernel, reached)
+    failure: NoWorkload | None = None
+    for path, item in sorted(sites, key=lambda site: site[1].conditional):
+        try:
+            return assemble.workload(document, kernel, facts, path, item)
+        except NoWorkload as error:
+            if failure is None or len(error.questions) < len(failure.questions):
+                failure = error
+    assert failure is not None
+    raise failure
+
+
+def trace(document: Document, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
+    """Read the host code from its entry: ``main`` where it leads to a launch, else the outermost function that does."""
+    names = device_names(document, frozenset[str]().union(*(other.uses for other in document.kernels)))
+    entries = list(_entries(document, kernel, read_facts(document, names, answers)))
+    facts = read_facts(document, names, answers)
+    for entry in entries or [""]:
+        facts = read_facts(document, names, answers)
+        _run_entry(document, entry, facts)
+        if any(True for _ in candidates(facts.items, kernel.name)):
+            return facts, entry
+    return facts, entries[0] if entries else ""
+
+
+def _run_entry(document: Document, entry: str, facts: Facts) -> None:
+    state = State()
+    try:
+        for node in _file_level(document):
+            declare(node, facts, state, file_level=True)
+        facts.file_state = state.fork()
+        if entry:
+            function = facts.functions[entry]
+            with facts.call_scope():
+                for index, parameter in enumerate(function.parameters):
+                    if entry == "main":
+                        if index == 0:
+                            facts.declare("argc", assemble.argument_count(), "int", state)
+                        continue
+                    free_parameter(parameter, entry, facts, state)
+                run_body(function.node, facts, state)
+    except (OutOfWork, RecursionError):
+        facts.notes.append("the host code is too long to be read whole")
+
+
+def _file_level(document: Document) -> Iterator:  # type: ignore[type-arg]
+    from agent.source.nodes import enclosing
+
+    for node in descendants(document.tree.root_node, "declaration"):
+        if enclosing(node, "function_definition", "struct_specifier", "class_specifier", "lambda_expression") is None:
+            yield node
+
+
+def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
+    """Functions to start from, best first: ``main``, then those that nothing in the file calls, from the launch outwards."""
+    if "main" in facts.functions and is_interesting(facts.functions["main"].node, facts):
+        yield "main"
+    callers = _callers(facts)
+    around = list(
+        dict.fromkeys(site.function for site in document.launches if site.kernel == kernel.name and site.function)
+    )
+    seen: set[str] = set()
+    for start in around:
+        name, turn = start.split("::")[-1], 0
+        while turn < 8 and callers.get(name):
+            following = next((caller for caller in callers[name] if caller not in seen), None)
+            if following is None:
+                break
+            seen.add(following)
+            name, turn = following, turn + 1
+        if name in facts.functions and name != "main":
+            yield name
+        if start in facts.functions and start != name:
+            yield start
+
+
+def _callers(facts: Facts) -> dict[str, list[str]]:
+    import re
+
+    found: dict[str, list[str]] = {}
+    for caller, function in facts.functions.items():
+        for name in set(re.findall(r"\b([A-Za-z_]\w*)\s*(?:<[^;(]*>)?\s*\(", facts.node_text(function.node))):
+            if name in facts.functions and name != caller:
+                found.setdefault(name, []).append(caller)
+    return found
+
+
+def candidates(
+    items: "list[Item] | tuple[Item, ...]", kernel: str, path: tuple[LoopItem, ...] = ()
+) -> Iterator[tuple[tuple[LoopItem, ...], LaunchItem]]:
+    """Every launch of ``kernel``, with the repeats around it, in the order met."""
+    for item in items:
+        if isinstance(item, LaunchItem) and item.kernel == kernel:
+            yield path, item
+        elif isinstance(item, LoopItem):
+            yield from candidates(item.body, kernel, (*path, item))
+
+
+def _no_launch(document: Document, kernel: Kernel, entry: str) -> NoWorkload:
+    sites = [site for site in document.launches if site.kernel == kernel.name]
+    draft = assemble.blank_draft(document, kernel)
+    if not sites:
+        message = f"nothing in this file launches `{kernel.name}`; write a directive above it that says how it is run"
+        return NoWorkload(message, (f"launch of `{kernel.name}`?",), kernel.line, draft)
+    message = f"the launch of `{kernel.name}` at line {sites[0].line} is not reached from `{entry or 'main'}`"
+    return NoWorkload(
+        message + "; write a directive above the kernel", (f"launch of `{kernel.name}`?",), sites[0].line, draft
+    )

@@ -1,0 +1,305 @@
+"""Loops: those around launches become repeats where their turns differ, the others only tell what they fill."""
+
+import re
+
+from attrs import define, evolve
+from tree_sitter import Node
+
+from agent.source.nodes import field as child
+from agent.source.nodes import walk
+from agent.workload.expression import Expression, build, number
+from agent.workload.expression import name as name_of
+from agent.workload.static import evaluate as ev
+from agent.workload.static.execute import is_interesting, run
+from agent.workload.static.state import Facts, State
+from agent.workload.static.values import Dim3, Item, LaunchItem, LoopItem, Pointer, Scalar, Unknown, Value
+
+
+@define
+class _Turn:
+    """One turn of a loop, read with its changing numbers as symbols."""
+
+    state: State
+    items: list[Item]
+    symbols: dict[int, str]
+    condition: Value
+
+
+def run_loop(node: Node, facts: Facts, state: State) -> None:
+    """Read a loop. Launches inside are recorded; what it changes is unknown afterwards."""
+    before = set(facts.names)
+    first = child(node, "initializer")
+    if first is not None:
+        facts.plain_numbers += 1
+        run(first, facts, state)
+        facts.plain_numbers -= 1
+    changed = _assigned(node, facts, state)
+    if is_interesting(node, facts):
+        _launching(node, changed, facts, state)
+    else:
+        _filling(node, changed, before, facts, state)
+
+
+def _filling(node: Node, changed: list[int], before: set[int], facts: Facts, state: State) -> None:
+    """Host work: read once for what it stores where, then everything it assigned is unknown."""
+    fork = state.fork()
+    for cell in changed:
+        held = fork.cells.get(cell)
+        if isinstance(held, Scalar):
+            fork.cells[cell] = Scalar(name_of(facts.symbol(facts.names[cell])))
+        elif not isinstance(held, Pointer):
+            fork.cells[cell] = Unknown("it changes in a loop", facts.line(node))
+    body = child(node, "body")
+    if body is not None:
+        facts.conditional += 1
+        run(body, facts, fork)
+        facts.conditional -= 1
+    state.contents = fork.contents
+    _forget(changed, facts.line(node), facts, state)
+
+
+def _forget(changed: list[int], line: int, facts: Facts, state: State) -> None:
+    for cell in changed:
+        state.cells[cell] = Unknown(f"`{facts.names[cell]}` changes in the loop at line {line}", line)
+
+
+def _assigned(node: Node, facts: Facts, state: State) -> list[int]:
+    """Variables from outside that a loop assigns, directly or by address."""
+    found: list[int] = []
+    for part in walk(node):
+        targets: list[Node | None] = []
+        if part.type == "assignment_expression":
+            targets = [child(part, "left")]
+        elif part.type == "update_expression" or (part.type == "pointer_expression" and facts.node_text(part.children[0]) == "&"):
+            targets = [child(part, "argument")]
+        elif part.type == "call_expression":
+            targets = _reference_arguments(part, facts)
+        for target in targets:
+            while target is not None and target.type == "subscript_expression":
+                target = None  # what is stored into memory is noted with the memory
+            cell = ev.cell_of(target, facts, state) if target is not None else None
+            if cell is not None and cell not in found:
+                found.append(cell)
+    return found
+
+
+def _reference_arguments(call: Node, facts: Facts) -> list[Node | None]:
+    callee, arguments = child(call, "function"), child(call, "arguments")
+    if callee is None or arguments is None:
+        return []
+    name = re.sub(r"<.*", "", facts.node_text(callee), flags=re.S).split("::")[-1]
+    given: list[Node | None] = [part for part in arguments.named_children if part.type != "comment"]
+    if name == "swap":
+        return given
+    function = facts.functions.get(name)
+    if function is None:
+        return []
+    return [part for part, reference in zip(given, function.reference, strict=False) if reference]
+
+
+def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> None:
+    """Launches, allocations or transfers in a loop."""
+    line = facts.line(node)
+    turn = _symbolic_turn(node, changed, facts, state)
+    item = _as_repeat(node, turn, changed, facts, state) if turn is not None else None
+    if item is None:
+        turn = None
+        items, after = _first_turn(node, facts, state)
+    elif isinstance(item, LoopItem):
+        items, after = [item], turn.state if turn is not None else state
+    else:
+        items, after = item, turn.state if turn is not None else state
+    facts.items.extend(items)
+    state.cells, state.contents = after.cells, after.contents
+    swapped = {m for part in items if isinstance(part, LoopItem) for pair in part.swaps for m in pair}
+    _forget([cell for cell in changed if not _is_fixed(cell, changed, swapped, state)], line, facts, state)
+
+
+def _is_fixed(cell: int, changed: list[int], swapped: set[int], state: State) -> bool:
+    """A pointer that each turn sets anew, as an allocation does, keeps the value of the last turn read."""
+    held = state.cells.get(cell)
+    return isinstance(held, Pointer) and held.memory not in swapped and not held.offset.names
+
+
+def _symbolic_turn(node: Node, changed: list[int], facts: Facts, state: State) -> _Turn | None:
+    fork = state.fork()
+    symbols: dict[int, str] = {}
+    for cell in changed:
+        held = fork.cells.get(cell)
+        if isinstance(held, Scalar):
+            symbols[cell] = facts.symbol(facts.names[cell])
+            fork.cells[cell] = Scalar(name_of(symbols[cell]))
+    condition_node, body, update = child(node, "condition"), child(node, "body"), child(node, "update")
+    condition: Value = Unknown("no condition")
+    if condition_node is not None:
+        condition = ev.evaluate(child(condition_node, "value") or condition_node, facts, fork)
+    outer, facts.items = facts.items, []
+    facts.plain_numbers += 1
+    if body is not None:
+        run(body, facts, fork)
+    if update is not None:
+        ev.evaluate(update, facts, fork)
+    facts.plain_numbers -= 1
+    items, facts.items = facts.items, outer
+    return _Turn(fork, items, symbols, condition)
+
+
+def _first_turn(node: Node, facts: Facts, state: State) -> tuple[list[Item], State]:
+    """The turn that really comes first, with the numbers that the program has then."""
+    fork = state.fork()
+    for cell in _assigned(node, facts, state):
+        held = fork.cells.get(cell)
+        if isinstance(held, Scalar):
+            ev.set_cell(cell, held, facts, fork, facts.line(node))
+    outer, facts.items = facts.items, []
+    body = child(node, "body")
+    if body is not None:
+        run(body, facts, fork)
+    items, facts.items = facts.items, outer
+    if any(isinstance(item, LaunchItem) for item in items):
+        facts.first_turns.update(item.line for item in items if isinstance(item, LaunchItem))
+    return items, fork
+
+
+def _as_repeat(
+    node: Node, turn: _Turn, changed: list[int], facts: Facts, state: State
+) -> "LoopItem | list[Item] | None":
+    """A repeat where turns differ in a way that can be written down; the turn's own items where they do not differ;
+    None where only the first turn is certain."""
+    used = set().union(*(names_of(item) for item in turn.items)) & set(turn.symbols.values())
+    conditional = (
+        any(isinstance(item, LaunchItem) and item.conditional for item in turn.items) and not facts.conditional
+    )
+    if conditional and (used or turn.symbols):
+        return None
+    swaps = _swaps(node, turn, facts, state)
+    if swaps is None:
+        return None
+    if _sized_by(turn, facts):
+        return None
+    if not used and not swaps:
+        return [evolve(item, repeated=True) if isinstance(item, LaunchItem) else item for item in turn.items]
+    variables = [cell for cell, symbol in turn.symbols.items() if symbol in names_of_value(turn.condition)]
+    if len(variables) != 1 or not used <= {turn.symbols[variables[0]]} or node.type == "do_statement":
+        return None
+    return _repeat(node, turn, variables[0], swaps, bool(used), facts, state)
+
+
+def _sized_by(turn: _Turn, facts: Facts) -> bool:
+    """Whether a buffer that is launched on has a size that changes from turn to turn."""
+    symbols = set(turn.symbols.values())
+    for item in turn.items:
+        for value in item.arguments if isinstance(item, LaunchItem) else ():
+            if isinstance(value, Pointer):
+                nbytes = facts.memories[value.memory].nbytes
+                if not isinstance(nbytes, Unknown) and nbytes.names & symbols:
+                    return True
+    return False
+
+
+def _repeat(
+    node: Node, turn: _Turn, cell: int, swaps: list[tuple[int, int]], used: bool, facts: Facts, state: State
+) -> LoopItem | None:
+    symbol = turn.symbols[cell]
+    start, update = ev.expression_of(state.cells[cell]), ev.expression_of(turn.state.cells.get(cell, Unknown("")))
+    condition = ev.expression_of(turn.condition)
+    if start is None or update is None or condition is None:
+        return None
+    others = set(turn.symbols.values()) - {symbol}
+    if (start.names | update.names | condition.names) & others or update == name_of(symbol):
+        return None
+    body, line = tuple(turn.items), facts.line(node)
+    count = _count(symbol, start, update, condition)
+    if count is not None:
+        return LoopItem(body, tuple(swaps), line, count, symbol if used else None)
+    return LoopItem(body, tuple(swaps), line, None, symbol, start, update, condition)
+
+
+def _count(symbol: str, start: Expression, update: Expression, condition: Expression) -> Expression | None:
+    """How often a loop from 0 in steps of one runs, where it is one."""
+    variable, one = name_of(symbol), number(1)
+    steps = (build("+", (variable, one)), build("+", (one, variable)))
+    if start != number(0) or update not in steps or condition.op not in ("<", "<=", "!="):
+        return None
+    left, right = condition.operands
+    if left != variable or symbol in right.names:
+        return None
+    return build("+", (right, one)) if condition.op == "<=" else right
+
+
+def _swaps(node: Node, turn: _Turn, facts: Facts, state: State) -> list[tuple[int, int]] | None:
+    """How a turn permutes the memories that outer pointers lead to, as exchanges in order; None if it does more than that."""
+    moved = {
+        cell: (held, turn.state.cells.get(cell))
+        for cell, held in state.cells.items()
+        if isinstance(held, Pointer) and turn.state.cells.get(cell) != held and facts.names[cell] in _names(node, facts)
+    }
+    before = [pair[0] for pair in moved.values()]
+    after = [pair[1] for pair in moved.values()]
+    if not moved:
+        return []
+    if {(p.memory, p.offset) for p in before} != {(p.memory, p.offset) for p in after if isinstance(p, Pointer)}:
+        return (
+            None if any(isinstance(p, Pointer) and _launched(p.memory, turn.items) for p in [*before, *after]) else []
+        )
+    if any(p.offset != number(0) for p in before) or len({p.memory for p in before}) != len(before):
+        return None
+    if _other_names(node, turn, set(moved), facts, state):
+        return None
+    successor = {old.memory: new.memory for old, new in moved.values() if isinstance(new, Pointer)}
+    found: list[tuple[int, int]] = []
+    while successor:
+        first = next(iter(successor))
+        current = first
+        while successor[current] != first:
+            following = successor.pop(current)
+            found.append((current, following))
+            current = following
+        successor.pop(current)
+    return found
+
+
+def _names(node: Node, facts: Facts) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*(?:\.\w+)?", facts.node_text(node)))
+
+
+def _launched(memory: int, items: list[Item]) -> bool:
+    return any(
+        isinstance(item, LaunchItem) and any(isinstance(v, Pointer) and v.memory == memory for v in item.arguments)
+        for item in items
+    )
+
+
+def _other_names(node: Node, turn: _Turn, moved: set[int], facts: Facts, state: State) -> bool:
+    """Whether the loop also uses a pointer that stays on a memory which the others move over."""
+    memories = {held.memory for cell in moved if isinstance(held := state.cells[cell], Pointer)}
+    names = _names(node, facts)
+    for cell, held in state.cells.items():
+        if cell not in moved and isinstance(held, Pointer) and held.memory in memories:
+            if facts.names[cell] in names and facts.find(facts.names[cell]) == cell:
+                return True
+    return False
+
+
+def names_of_value(value: Value) -> frozenset[str]:
+    """Names of roots and loop variables that a value depends on."""
+    if isinstance(value, Scalar):
+        return value.expression.names
+    if isinstance(value, Pointer):
+        return value.offset.names
+    if isinstance(value, Dim3):
+        return names_of_value(value.x) | names_of_value(value.y) | names_of_value(value.z)
+    return frozenset()
+
+
+def names_of(item: Item) -> frozenset[str]:
+    """The same for all numbers of a launch, or of everything in a loop (its own variable left out)."""
+    if isinstance(item, LaunchItem):
+        values: list[Value] = [item.grid, item.block, item.shared, *item.arguments]
+        return frozenset().union(*map(names_of_value, values))
+    if isinstance(item, LoopItem):
+        inner = frozenset[str]().union(*map(names_of, item.body))
+        parts = [part for part in (item.count, item.start, item.update, item.condition) if part is not None]
+        inner = inner.union(*(part.names for part in parts))
+        return inner - {item.variable} if item.variable else inner
+    return frozenset()

@@ -1,0 +1,306 @@
+"""The state of the host program while it is read, and the facts of the file that reading needs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, evolve, field, frozen
+from tree_sitter import Node
+
+from agent.source.document import Document
+from agent.source.names import names_in
+from agent.source.nodes import declared_name, text_of
+from agent.source.nodes import field as child
+from agent.source.parsing import parse_tree
+from agent.workload.expression import name as name_of
+from agent.workload.expression import number
+from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
+from agent.workload.workload import Origin
+
+MAX_WORK = 60_000
+MAX_CALLS = 8
+
+
+class OutOfWork(Exception):
+    """The host code is longer than is worth reading."""
+
+
+@frozen
+class Function:
+    node: Node
+    parameters: tuple[Node, ...]
+    reference: tuple[bool, ...]
+
+
+@define
+class State:
+    """What changes as statements run: variables and the contents of memories. A copy is a fork of the program."""
+
+    cells: dict[int, Value] = field(factory=dict)
+    contents: dict[int, Content] = field(factory=dict)
+
+    def fork(self) -> "State":
+        return State(dict(self.cells), dict(self.contents))
+
+
+@define
+class Facts:
+    """The file: functions, macros, types of variables, memories and roots met so far, and what was launched.
+
+    ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as the
+    kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots.
+    """
+
+    document: Document
+    device_names: frozenset[str]
+    answers: dict[str, int] = field(factory=dict)
+    functions: dict[str, Function] = field(factory=dict)
+    macros: dict[str, tuple[str | None, str]] = field(factory=dict)
+    scopes: list[dict[str, int]] = field(factory=lambda: [{}])
+    types: dict[int, str] = field(factory=dict)
+    names: dict[int, str] = field(factory=dict)
+    members: dict[tuple[int, str], int] = field(factory=dict)
+    elements: dict[tuple[int, str], int] = field(factory=dict)
+    symbol_contents: dict[str, Content] = field(factory=dict)
+    file_cells: set[int] = field(factory=set)
+    memories: list[Memory] = field(factory=list)
+    roots: dict[str, Root] = field(factory=dict)
+    judged: dict[str, bool] = field(factory=dict)
+    symbols: set[str] = field(factory=set)
+    pinned: set[str] = field(factory=set)
+    items: list[Item] = field(factory=list)
+    notes: list[str] = field(factory=list)
+    text: bytes = b""
+    line_override: int | None = None
+    file_state: "State | None" = None
+    first_turns: set[int] = field(factory=set)
+    plain_numbers: int = 0
+    conditional: int = 0
+    calls: int = 0
+    work: int = 0
+
+    def spend(self, amount: int = 1) -> None:
+        self.work += amount
+        if self.work > MAX_WORK:
+            raise OutOfWork
+
+    def line(self, node: Node) -> int:
+        return self.line_override or node.start_point.row + 1
+
+    def node_text(self, node: Node) -> str:
+        return text_of(self.text, node)
+
+    def values(self) -> dict[str, int | float]:
+        """Known values of roots; loop variables and roots without one are missing."""
+        return {root.name: root.value for root in self.roots.values() if root.value is not None}
+
+    def known(self, name: str) -> bool:
+        return self.find(name) is not None or name in self.macros
+
+    def interesting(self, name: str, depth: int) -> bool:
+        """Whether a function of the file launches, allocates or transfers."""
+        from agent.workload.static.execute import is_interesting
+
+        if name not in self.judged:
+            self.judged[name] = False  # a function that calls itself adds nothing by that
+            with self.original_text():
+                self.judged[name] = is_interesting(self.functions[name].node, self, depth + 1)
+        return self.judged[name]
+
+    # Variables
+
+    def declare(self, name: str, value: Value, type_text: str, state: State) -> int:
+        cell = len(self.names)
+        self.names[cell] = name
+        self.types[cell] = type_text
+        self.scopes[-1][name] = cell
+        state.cells[cell] = value
+        return cell
+
+    def member(self, owner: int, name: str, full_name: str) -> int:
+        """The variable that stands for a member of a struct."""
+        cell = len(self.names)
+        self.names[cell] = full_name
+        self.types[cell] = ""
+        self.members[owner, name] = cell
+        return cell
+
+    def find(self, name: str) -> int | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+
+    @contextmanager
+    def call_scope(self) -> Iterator[None]:
+        """Only file scope and a new scope are seen inside a function."""
+        outer, self.scopes = self.scopes, [self.scopes[0], {}]
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.scopes = outer
+            self.calls -= 1
+
+    @contextmanager
+    def snippet(self, text: bytes, line: int) -> Iterator[None]:
+        """Nodes come from ``text`` for a while, which stands for what is on ``line``."""
+        outer = self.text, self.line_override
+        self.text, self.line_override = text, line
+        try:
+            yield
+        finally:
+            self.text, self.line_override = outer
+
+    @contextmanager
+    def original_text(self) -> Iterator[None]:
+        """Nodes come from the document itself for a while."""
+        outer = self.text, self.line_override
+        self.text, self.line_override = self.document.text, None
+        try:
+            yield
+        finally:
+            self.text, self.line_override = outer
+
+    # Roots and memories
+
+    def root(
+        self, name: str, value: int | float | None, origin: Origin, why: str = "", file_level: bool = False
+    ) -> Scalar:
+        """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
+        if value is None and name in self.answers:
+            value, origin = self.answers[name], Origin("directive", origin.line)
+        if value is not None and file_level and name in self.device_names:
+            return Scalar(number(value))
+        unique, turn = name, 1
+        made = Root(name, value, origin, why)
+        while unique in self.symbols or (unique in self.roots and self.roots[unique] != _renamed(made, unique)):
+            turn += 1
+            unique = f"{name}_{turn}"
+        self.roots[unique] = _renamed(made, unique)
+        return Scalar(name_of(unique))
+
+    def symbol(self, name: str) -> str:
+        """A fresh name for a loop variable."""
+        unique, turn = name, 1
+        while unique in self.symbols or unique in self.roots:
+            turn += 1
+            unique = f"{name}_{turn}"
+        self.symbols.add(unique)
+        return unique
+
+    def rename(self, memory: int, name: str) -> None:
+        self.memories[memory] = evolve(self.memories[memory], name=name)
+
+    def allocate(self, memory: Memory, content: Content, state: State) -> int:
+        taken = {known.name for known in self.memories if known.space != "host"}
+        unique, turn = memory.name, 1
+        while memory.space != "host" and unique in taken:
+            turn += 1
+            unique = f"{memory.name}_{turn}"
+        self.memories.append(evolve(memory, name=unique))
+        state.contents[len(self.memories) - 1] = content
+        return len(self.memories) - 1
+
+
+def _renamed(root: Root, name: str) -> Root:
+    return Root(name, root.value, root.origin, root.why)
+
+
+def read_facts(document: Document, device_names: frozenset[str], answers: dict[str, int]) -> Facts:
+    """Functions and macros of the file. A macro that is defined twice with different bodies is left out."""
+    facts = Facts(document, device_names, answers, text=document.text)
+    seen: dict[str, set[str]] = {}
+    for macro in document.macros:
+        seen.setdefault(macro.name, set()).add(macro.body)
+        facts.macros[macro.name] = (macro.parameters, macro.body)
+    for name, bodies in seen.items():
+        if len(bodies) > 1:
+            del facts.macros[name]
+    for node in _functions(document.tree.root_node):
+        declarator = child(node, "declarator")
+        while declarator is not None and declarator.type != "function_declarator":
+            declarator = child(declarator, "declarator") or next(
+                (c for c in declarator.named_children if "declarator" in c.type), None
+            )
+        inner = child(declarator, "declarator")
+        if declarator is None or inner is None:
+            continue
+        name = text_of(document.text, declared_name(inner) or inner).split("::")[-1]
+        parameters = child(declarator, "parameters")
+        listed = tuple(
+            p for p in (parameters.named_children if parameters else ()) if "parameter_declaration" in p.type
+        )
+        reference = tuple("&" in text_of(document.text, p).split("=")[0] for p in listed)
+        facts.functions.setdefault(name, Function(node, listed, reference))
+    return facts
+
+
+def _functions(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "function_definition":
+            yield node
+        elif node.type in ("translation_unit", "namespace_definition", "declaration_list", "linkage_specification",
+                           "template_declaration", "preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "ERROR"):  # fmt: skip
+            stack.extend(reversed(node.named_children))
+
+
+def device_names(document: Document, uses: frozenset[str]) -> frozenset[str]:
+    """Every file-level name that a kernel is compiled with: what it uses, and what that uses in turn."""
+    bodies: dict[str, bytes] = {}
+    for macro in document.macros:
+        bodies[macro.name] = bodies.get(macro.name, b"") + b" " + macro.body.encode()
+    for node in document.tree.root_node.named_children:
+        if node.type in (
+            "function_definition",
+            "declaration",
+            "template_declaration",
+            "struct_specifier",
+            "alias_declaration",
+        ):
+            text = document.text[node.start_byte : node.end_byte]
+            if b"main" in text[:200] and node.type == "function_definition":
+                continue
+            for name in _defined(node, document.text):
+                bodies[name] = bodies.get(name, b"") + b" " + text
+    found: set[str] = set()
+    waiting = set(uses)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= names_in(bodies.get(name, b"")) - found
+    return frozenset(found)
+
+
+def _defined(node: Node, text: bytes) -> list[str]:
+    if node.type == "template_declaration":
+        inner = node.named_children[-1] if node.named_children else None
+        return _defined(inner, text) if inner is not None else []
+    declarators = node.children_by_field_name("declarator") or node.children_by_field_name("name")
+    found = []
+    for declarator in declarators:
+        name = declared_name(declarator)
+        if name is not None:
+            found.append(text_of(text, name))
+    return found
+
+
+def parse_snippet(code: str) -> tuple[bytes, Node]:
+    """Parse ``code`` as statements; its body node. The bytes are those that the node's offsets refer to."""
+    text = f"void f() {{ {code} }}".encode()
+    root = parse_tree(text).root_node
+    function = root.named_children[0] if root.named_children else root
+    return text, child(function, "body") or function
+
+
+def unknown(reason: str, line: int | None = None) -> Unknown:
+    return Unknown(reason, line)

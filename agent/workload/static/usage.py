@@ -1,0 +1,327 @@
+"""How a kernel uses its pointer parameters: what is read and written, and which values serve as indices of what.
+
+Read off the syntax alone; where that cannot tell, a parameter counts as both read and written.
+"""
+
+import re
+from collections.abc import Iterator
+
+from attrs import define, field, frozen
+from tree_sitter import Node
+
+from agent.source.document import Document
+from agent.source.kernel import Kernel
+from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
+from agent.source.nodes import field as child
+
+
+@frozen
+class Indexing:
+    """Values of ``holder`` serve as indices of ``target``; ``exact`` if a value is the whole index, ``rows`` if two
+    neighbouring values bound a walk (CSR row pointers)."""
+
+    holder: str
+    target: str
+    exact: bool
+    rows: bool
+
+
+@frozen
+class Usage:
+    """Parameters (and symbols) that are read, those written, and who indexes whom. ``bounds`` hold loop bounds."""
+
+    read: frozenset[str]
+    written: frozenset[str]
+    indexing: tuple[Indexing, ...]
+    bounds: frozenset[str]
+
+
+@define
+class _Body:
+    text: bytes
+    aliases: dict[str, str]
+    const: frozenset[str]
+    tainted: dict[str, set[tuple[str, bool]]] = field(factory=dict)
+    rows: dict[str, str] = field(factory=dict)
+    checked: set[str] = field(factory=set)
+
+    def of(self, node: Node) -> str:
+        return text_of(self.text, node)
+
+
+def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset()) -> Usage:
+    """How ``kernel`` uses its pointer parameters and the ``extra`` names (device symbols)."""
+    pointers = {p.name for p in kernel.parameters if p.pointer_depth} | extra
+    const = frozenset(p.name for p in kernel.parameters if p.const)
+    node = child(kernel_node(document, kernel), "body")
+    body = _Body(document.text, {name: name for name in pointers}, const)
+    if node is None:
+        return Usage(frozenset(pointers), frozenset(pointers) - const, (), frozenset())
+    _find_aliases(node, body)
+    read, written = _accesses(node, body)
+    _find_taints(node, body)
+    indexing, bounds = _indexing(node, body)
+    return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds))
+
+
+def _find_aliases(node: Node, body: _Body) -> None:
+    """Locals that point into a parameter's buffer: ``const float* row = x + i * n;``."""
+    for _ in range(3):
+        for part in walk(node):
+            left, right = None, None
+            if part.type == "init_declarator":
+                left, right = child(part, "declarator"), child(part, "value")
+                if left is not None and left.type == "identifier" and "auto" not in _type_of(part, body):
+                    continue
+            elif part.type == "assignment_expression":
+                left, right = child(part, "left"), child(part, "right")
+            name = declared_name(left) if left is not None else None
+            source = pointer_root(right, body.aliases, body.text) if right is not None else None
+            if name is not None and source is not None:
+                body.aliases.setdefault(body.of(name), source)
+
+
+def _type_of(declarator: Node, body: _Body) -> str:
+    parent = declarator.parent
+    type_node = child(parent, "type") if parent is not None else None
+    return body.of(type_node) if type_node is not None else ""
+
+
+def pointer_root(node: Node, aliases: dict[str, str], text: bytes) -> str | None:
+    """The parameter that a pointer expression starts from."""
+    if node.type == "identifier":
+        return aliases.get(text_of(text, node))
+    if node.type in ("parenthesized_expression", "cast_expression"):
+        return pointer_root(node.named_children[-1], aliases, text)
+    if node.type == "binary_expression":
+        sides = [pointer_root(part, aliases, text) for part in node.named_children[:2]]
+        return sides[0] or sides[1]
+    if node.type == "pointer_expression" and text_of(text, node).startswith("&"):
+        inner = child(node, "argument")
+        base = child(inner, "argument") if inner is not None and inner.type == "subscript_expression" else None
+        return pointer_root(base, aliases, text) if base is not None else None
+    if node.type == "call_expression" and "_cast" in text_of(text, node)[:18]:
+        arguments = child(node, "arguments")
+        return (
+            pointer_root(arguments.named_children[0], aliases, text) if arguments and arguments.named_children else None
+        )
+    if node.type == "conditional_expression":
+        yes = child(node, "consequence")
+        return pointer_root(yes, aliases, text) if yes is not None else None
+    return None
+
+
+def _accesses(node: Node, body: _Body) -> tuple[set[str], set[str]]:
+    read: set[str] = set()
+    written: set[str] = set()
+    for part in walk(node):
+        if part.type != "identifier" or body.of(part) not in body.aliases:
+            continue
+        reads, writes = _context(part, body)
+        name = body.aliases[body.of(part)]
+        read |= {name} if reads else set()
+        written |= {name} if writes else set()
+    return read, written
+
+
+def _context(node: Node, body: _Body) -> tuple[bool, bool]:
+    """(reads, writes) of one mention of a pointer or symbol."""
+    place, parent = node, node.parent
+    accessed = False
+    while parent is not None:
+        if (parent.type == "subscript_expression" and child(parent, "argument") == place) or (parent.type == "pointer_expression" and body.of(parent).startswith("*")):
+            accessed = True
+        elif parent.type == "pointer_expression":
+            accessed = False
+        elif parent.type == "field_expression" or (
+            parent.type in ("parenthesized_expression", "cast_expression") and not _is_index(place, parent)
+        ):
+            accessed = accessed or "->" in body.of(parent)
+        elif parent.type == "binary_expression" and not accessed:
+            pass  # pointer arithmetic
+        else:
+            break
+        place, parent = parent, parent.parent
+    if parent is None:
+        return True, True
+    return _effect(place, parent, accessed, body)
+
+
+def _is_index(place: Node, parent: Node) -> bool:
+    return parent.type == "subscript_argument_list"
+
+
+def _effect(place: Node, parent: Node, accessed: bool, body: _Body) -> tuple[bool, bool]:
+    if parent.type == "assignment_expression" and child(parent, "left") == place:
+        plain = body.of(child(parent, "operator") or parent.children[1]) == "="
+        return (not plain, accessed) if accessed else (False, False)
+    if parent.type == "update_expression":
+        return (True, True) if accessed else (False, False)
+    if parent.type == "argument_list":
+        return _passed(parent, accessed, body)
+    if parent.type in ("init_declarator", "assignment_expression", "conditional_expression") and not accessed:
+        return False, False  # an alias, followed under its own name
+    return (True, False) if accessed else (False, False)
+
+
+def _passed(arguments: Node, accessed: bool, body: _Body) -> tuple[bool, bool]:
+    call = arguments.parent
+    callee = child(call, "function") if call is not None else None
+    name = re.sub(r"<.*", "", body.of(callee), flags=re.S).split("::")[-1] if callee is not None else ""
+    if accessed and name not in ("swap", "exchange"):
+        return True, False
+    if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") or name.endswith("_cast"):
+        return True, False
+    return True, True
+
+
+def _find_taints(node: Node, body: _Body) -> None:
+    """Locals that hold loaded values."""
+    for part in walk(node):
+        if part.type in ("if_statement", "conditional_expression"):
+            condition = child(part, "condition")
+            body.checked |= _compared(condition, body) if condition is not None else set()
+    for _ in range(3):
+        for part in walk(node):
+            if part.type == "init_declarator":
+                name, value = declared_name(child(part, "declarator")), child(part, "value")
+            elif part.type == "assignment_expression":
+                left = child(part, "left")
+                name = left if left is not None and left.type == "identifier" else None
+                value = child(part, "right")
+            else:
+                continue
+            if name is not None and value is not None and body.of(name) not in body.aliases:
+                found = _loads(value, body)
+                if found:
+                    body.tainted.setdefault(body.of(name), set()).update(found)
+
+
+def _compared(condition: Node, body: _Body) -> set[str]:
+    found = set()
+    for part in walk(condition):
+        if part.type == "binary_expression" and body.of(child(part, "operator") or part.children[1]) in (
+            "<",
+            "<=",
+            ">",
+            ">=",
+        ):
+            found |= {body.of(inner) for inner in part.named_children if inner.type == "identifier"}
+    return found
+
+
+def _loads(node: Node, body: _Body) -> set[tuple[str, bool]]:
+    """(holder, exact) for the loaded values that decide ``node``; what is clamped or wrapped is under control."""
+    text = body.of(node)
+    if re.search(r"%|\bmin\b|\bmax\b|\bclamp\b|(?<!&)&(?!&)|\bf?min\w?\(|\bf?max\w?\(", text):
+        return set()
+    bare = node
+    while bare.type in ("parenthesized_expression", "cast_expression") and bare.named_children:
+        bare = bare.named_children[-1]
+    found: set[tuple[str, bool]] = set()
+    for part in _value_parts(node):
+        exact = part == bare
+        if part.type == "subscript_expression" or part.type == "pointer_expression":
+            holder = pointer_root(child(part, "argument") or part, body.aliases, body.text)
+            if holder is not None:
+                found.add((holder, exact))
+        elif part.type == "identifier":
+            inherited = body.tainted.get(body.of(part), set())
+            found |= {(holder, was and exact) for holder, was in inherited}
+    return found
+
+
+def _value_parts(node: Node) -> Iterator[Node]:
+    """Parts whose value goes into the value of ``node``: not the indices of loads."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        yield part
+        if part.type not in ("subscript_expression", "pointer_expression", "comparison", "lambda_expression"):
+            stack.extend(part.named_children)
+
+
+def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
+    bounds: set[str] = set()
+    for part in walk(node):
+        if part.type in ("for_statement", "while_statement"):
+            _walk_bounds(part, body, bounds)
+    found: dict[Indexing, None] = {}
+    for part in walk(node):
+        if part.type != "subscript_expression":
+            continue
+        base, indices = child(part, "argument"), child(part, "indices") or child(part, "index")
+        target = pointer_root(base, body.aliases, body.text) if base is not None else None
+        if target is None or indices is None:
+            continue
+        index = (
+            indices.named_children[0]
+            if indices.type == "subscript_argument_list" and indices.named_children
+            else indices
+        )
+        for indexing in _of_index(index, target, body):
+            found[indexing] = None
+    return tuple(found), bounds
+
+
+def _of_index(index: Node, target: str, body: _Body) -> Iterator[Indexing]:
+    names = {body.of(part) for part in _value_parts(index) if part.type == "identifier"}
+    for name in names & body.rows.keys():
+        yield Indexing(body.rows[name], target, index.type == "identifier", True)
+    if names & body.checked:
+        return
+    for holder, exact in _loads(index, body):
+        if not any(body.rows.get(name) == holder for name in names):
+            yield Indexing(holder, target, exact, False)
+
+
+def _walk_bounds(loop: Node, body: _Body, bounds: set[str]) -> None:
+    """``for (int i = offsets[row]; i < offsets[row + 1]; ...)``: i walks the range between two values of one buffer."""
+    condition = child(loop, "condition")
+    if condition is None:
+        return
+    inner = child(condition, "value") or condition
+    comparison = next((part for part in walk(inner) if part.type == "binary_expression"), None)
+    left, right = (child(comparison, side) if comparison is not None else None for side in ("left", "right"))
+    if left is None or right is None:
+        return
+    ends = {holder for holder, _ in _loads(right, body)}
+    first = child(loop, "initializer")
+    starts: set[str] = set()
+    if first is not None:
+        for part in walk(first):
+            value = child(part, "value") or child(part, "right")
+            if part.type in ("init_declarator", "assignment_expression") and value is not None:
+                starts |= {holder for holder, _ in _loads(value, body)}
+    if left.type == "identifier":
+        starts |= {holder for holder, _ in body.tainted.get(body.of(left), set())}
+        for holder in starts & ends:
+            body.rows[body.of(left)] = holder
+    bounds |= ends - starts
+
+
+def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bool, bool, int]]:
+    """File-level ``__constant__``/``__device__`` variables: name, type, array extents, constant?, initialised?, line."""
+    for node in walk(document.tree.root_node):
+        if node.type != "declaration" or any(above.type == "function_definition" for above in ancestors(node)):
+            continue
+        text = text_of(document.text, node)
+        head = text.split("=")[0]
+        constant = "__constant__" in head
+        if not (constant or re.search(r"\b__device__\b|\b__managed__\b", head)) or "__shared__" in head:
+            continue
+        type_node = child(node, "type")
+        for declarator in node.children_by_field_name("declarator"):
+            initialised = declarator.type == "init_declarator"
+            inner = child(declarator, "declarator") if initialised else declarator
+            name = declared_name(inner)
+            if inner is None or name is None or type_node is None or inner.type == "function_declarator":
+                continue
+            extents = re.findall(r"\[([^\]]*)\]", text_of(document.text, inner))
+            if inner.type == "pointer_declarator":
+                continue
+            immutable = constant or re.search(r"\bconst(expr)?\b", head) is not None
+            yield (
+                text_of(document.text, name), text_of(document.text, type_node), extents, immutable, initialised,
+                node.start_point.row + 1,
+            )  # fmt: skip

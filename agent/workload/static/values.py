@@ -1,0 +1,156 @@
+"""What host variables hold while host code is read: expressions over root numbers, pointers into allocations, grids."""
+
+from attrs import frozen
+
+from agent.workload.expression import Expression
+from agent.workload.workload import Domain, Origin
+
+
+@frozen
+class Unknown:
+    """No value, and why, in words that fit after "because"."""
+
+    reason: str
+    line: int | None = None
+
+
+@frozen
+class Scalar:
+    """A number as an expression over roots and loop variables."""
+
+    expression: Expression
+
+
+@frozen
+class Pointer:
+    """Address of a memory plus ``offset`` elements of ``element``, the pointee's type as written (empty: not known)."""
+
+    memory: int
+    offset: Expression
+    element: str
+
+
+@frozen
+class Ref:
+    """Address of a host variable."""
+
+    cell: int
+
+
+@frozen
+class Dim3:
+    x: "Scalar | Unknown"
+    y: "Scalar | Unknown"
+    z: "Scalar | Unknown"
+
+
+@frozen
+class Properties:
+    """A ``cudaDeviceProp``."""
+
+
+@frozen
+class Distribution:
+    """A ``std::uniform_real_distribution`` and its kin."""
+
+    domain: Domain
+
+
+@frozen
+class Random:
+    """A random number inside ``domain``, as host code draws it."""
+
+    domain: Domain
+
+
+Value = Unknown | Scalar | Pointer | Ref | Dim3 | Properties | Distribution | Random
+
+
+@frozen
+class Memory:
+    """One allocation. ``space`` is ``device``, ``managed``, ``host`` or ``symbol``; ``nbytes`` its size, where known."""
+
+    name: str
+    space: str
+    nbytes: Expression | Unknown
+    element: str
+    line: int
+    how: str
+
+
+@frozen
+class Content:
+    """What a memory holds: ``fresh`` (nothing was put there), ``zeros``, ``byte``, ``host`` (initialised by host code, in
+    ``domain`` where that was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did)."""
+
+    kind: str
+    domain: Domain | None = None
+
+
+@frozen
+class Root:
+    """A number that the program starts from; ``value`` is None where only the user can tell it."""
+
+    name: str
+    value: int | float | None
+    origin: Origin
+    why: str = ""
+
+
+@frozen
+class LaunchItem:
+    """One launch as it was met. ``contents`` is what memories held just before; ``conditional`` if only some runs reach it,
+    ``repeated`` if it stands in a loop whose turns are all alike."""
+
+    kernel: str
+    template: tuple[str, ...]
+    grid: Dim3 | Unknown
+    block: Dim3 | Unknown
+    shared: Scalar | Unknown
+    arguments: tuple[Value, ...]
+    line: int
+    contents: dict[int, Content]
+    conditional: bool
+    repeated: bool = False
+
+
+@frozen
+class FillItem:
+    memory: int
+    byte: int
+    line: int
+
+
+@frozen
+class CopyItem:
+    target: int
+    source: int
+    line: int
+
+
+@frozen
+class OtherItem:
+    """A call that is none of the above and ends a run of launches: a transfer to the host, a library call."""
+
+    line: int
+
+
+@frozen
+class LoopItem:
+    """A loop around launches that differ from turn to turn: ``swaps`` exchange memories at the end of each turn.
+
+    ``variable`` runs from ``start`` by ``update`` while ``condition`` holds (all None where no launch depends on it
+    and ``count`` says how often).
+    """
+
+    body: "tuple[Item, ...]"
+    swaps: tuple[tuple[int, int], ...]
+    line: int
+    count: Expression | None = None
+    variable: str | None = None
+    start: Expression | None = None
+    update: Expression | None = None
+    condition: Expression | None = None
+
+
+Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
