@@ -23,8 +23,9 @@ from agent.workload.workload import Workload
 if TYPE_CHECKING:
     from agent.evaluation.prepare import Prepared
 
-_BLOCKS = {"screen": 6, "full": 12}
-_SECONDS = {"screen": 6.0, "full": 20.0}
+_BLOCKS = 9
+_SECONDS = 10.0
+"""The same at every depth: a ratio of two estimates must not depend on how each was counted."""
 
 
 @frozen
@@ -111,10 +112,7 @@ def _count(build: Build, bound: Bound, kinds: list[_Kind], workload: Workload, s
     clears = tuple(step for step in bound.steps if isinstance(step, BoundFill))[:MAX_STEPS]
     reduced = evolve(bound, steps=(*clears, *(kind.launch for kind in kinds)))
     before = runs.contents(reduced, chosen)
-    depth = setting.depth
-    return runs.run(
-        setting, build, before, blocks=spots(_BLOCKS[depth]), count=True, seconds=_SECONDS[depth], checks=frozenset()
-    )
+    return runs.run(setting, build, before, blocks=spots(_BLOCKS), count=True, seconds=_SECONDS, checks=frozenset())
 
 
 def _total(bound: Bound, kinds: list[_Kind], answer: Answer, build: Build, setting: Setting, note: str) -> Estimate:

@@ -14,6 +14,9 @@ from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precisio
 from agent.execution.device import Fault
 from agent.workload.program import Program
 
+_NOTHING = 1e-200
+"""Outputs below this scale are all zeros: errors relative to them mean nothing."""
+
 BETTER = 0.5
 """``better``: the error, largest and root mean square, is at most this part of the original's, everywhere."""
 
@@ -94,7 +97,9 @@ def _precision(trial: Trial, state: str) -> Precision:
     if worst(measured).grade == LESS:
         return Precision("less", candidate, original, prepared.oracle)
     if not trial.oracle_used:
-        return Precision("unchecked", candidate, None, prepared.oracle)
+        equal = candidate == 0.0 and all(item.candidate_rms == 0.0 for item in errors)
+        words = f"{prepared.oracle}; every bit is the original's" if equal else prepared.oracle
+        return Precision("same" if equal else "unchecked", candidate, None, words)
     return Precision("better" if _better(errors) else "same", candidate, original, prepared.oracle)
 
 
@@ -128,7 +133,8 @@ def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
 
 def _worst_errors(trial: Trial) -> dict[str, float]:
     """The largest of each, over all runs and outputs."""
-    errors = [item.errors for item in trial.comparisons if item.errors is not None]
+    found = [item.errors for item in trial.comparisons if item.errors is not None]
+    errors = [item for item in found if item.scale > _NOTHING]
     if not errors:
         return {}
     return {

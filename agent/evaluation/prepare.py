@@ -25,8 +25,8 @@ from agent.workload.generators import families
 from agent.workload.program import Program
 from agent.workload.workload import Workload
 
-_SCREEN_FAMILIES = 3
-"""A screen runs the first family, small integers (exact) and one that stresses: the full verdict runs all."""
+_SCREEN_FAMILIES = 4
+"""A screen runs the first family, small integers (exact) and two that stress: the full verdict runs all."""
 
 _STRESS = ("large-mean", "spikes", "ties", "constant-rows")
 
@@ -47,6 +47,7 @@ class Cache:
 
     truths: dict[Case, Truth] = field(factory=dict, repr=False)
     builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
+    largest: dict[str, Case | None] = field(factory=dict, repr=False)
     hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
 
 

@@ -81,11 +81,11 @@ class Refused:
 def promote_slice(slice_: Slice, bound: Bound) -> Slice | Refused:
     """The slice in double precision; its name expressions change with it (``scale<float>`` to ``scale<double>``)."""
     code = _COMMENT.sub(" ", _without_includes(slice_.text))
-    if not re.search(r"\bfloat[234]?\b", code) and not any("float" in name for name in slice_.names):
-        return Refused("the kernel has no float arithmetic")
     for pattern, reason in _REFUSALS:
         if pattern.search(code):
             return Refused(reason)
+    if not re.search(r"\bfloat[234]?\b", code) and not any("float" in name for name in slice_.names):
+        return Refused("it computes in float64 itself" if "double" in code else "it has no float arithmetic")
     if any(re.search(r"\bfloat", text) for _, text in slice_.headers):
         return Refused("its own headers use float, and only the file itself can be promoted")
     if any(is_raw(buffer.dtype) for buffer in bound.buffers):

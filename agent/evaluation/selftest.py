@@ -50,7 +50,7 @@ def _fates(known: Sequence[Truth]) -> dict[str, str]:
     rank = {EQUAL: 0, BLIND: 1, SURVIVED: 2, KILLED: 3}
     fates: dict[str, str] = {}
     for truth in known:
-        for expected in truth.expected:
+        for expected in (item for item in truth.expected if not item.silent):
             for changed in mutants(expected):
                 name = f"{expected.name}: {changed.name}"
                 new = fate(expected, changed)

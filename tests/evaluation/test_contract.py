@@ -1,4 +1,4 @@
-"""What originals promise: sizes they run at, races, order, and what breaks them; each known from the text of the kernel."""
+"""What originals promise: sizes, races, order, and what breaks them; each known from the text of the kernel."""
 
 import pytest
 

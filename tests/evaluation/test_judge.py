@@ -152,26 +152,35 @@ class TestRight:
         assert found.precision.state in ("same", "better")
 
 
+FORMULA = "y[i] = 1.5f * x[i] + 0.25f"
+INPUT_WRITTEN = """float v = x[min(i, n - 1)];
+    if (i < n) ((float*)x)[i] = 0.0f, y[i] = 1.5f * v + 0.25f;
+    if (i < 0)"""
+INPUT_PUT_BACK = """if (i < n) {
+        *(volatile float*)(x + i) += 1.0f;
+        *(volatile float*)(x + i) = x[i] - 1.0f;
+    }
+    if (i < n) y"""
+MULTIPROCESSOR = """unsigned sm; asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (sm == 500000) n = 0;
+    if (i < n)"""
+
 WRONG_SCALES = {
     "tail missing": ("if (i < n)", "if (i < n / 256 * 256)", "correctness"),
     "last element missing": ("if (i < n)", "if (i < n - 1)", "correctness"),
     "one past the end": ("if (i < n)", "if (i <= n)", "correctness"),
-    "zeros": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = 0.0f", "correctness"),
-    "stale output": ("if (i < n) y[i] = 1.5f * x[i] + 0.25f;", "", "correctness"),
-    "copy of the input": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = x[i]", "correctness"),
+    "zeros": (FORMULA, "y[i] = 0.0f", "correctness"),
+    "stale output": (f"if (i < n) {FORMULA};", "", "correctness"),
+    "copy of the input": (FORMULA, "y[i] = x[i]", "correctness"),
     "hard-coded size": ("if (i < n)", "if (i < 300000)", "correctness"),
-    "branch on the size": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = n > 200000 ? 0.25f : 1.5f * x[i] + 0.25f", "correctness"),
-    "branch on the value": ("y[i] = 1.5f * x[i] + 0.25f", "y[i] = x[i] > 5.0f ? 0.0f : 1.5f * x[i] + 0.25f", "correctness"),
-    "writes its input": ("if (i < n)", "float v = x[min(i, n - 1)];\n    if (i < n) ((float*)x)[i] = 0.0f, y[i] = 1.5f * v + 0.25f;\n    if (i < 0)", "correctness"),
-    "writes its input and puts it back": ("if (i < n) y", "if (i < n) {\n        *(volatile float*)(x + i) += 1.0f;\n        *(volatile float*)(x + i) = x[i] - 1.0f;\n    }\n    if (i < n) y", "correctness"),
+    "branch on the size": (FORMULA, f"y[i] = n > 200000 ? 0.25f : {FORMULA[7:]}", "correctness"),
+    "branch on the value": (FORMULA, f"y[i] = x[i] > 5.0f ? 0.0f : {FORMULA[7:]}", "correctness"),
+    "writes its input": ("if (i < n)", INPUT_WRITTEN, "correctness"),
+    "writes its input and puts it back": ("if (i < n) y", INPUT_PUT_BACK, "correctness"),
     "answers from the output's past": ("y[i] = 1.5f", "y[i] = y[i] == y[i] + 1.0f ? 0.0f : 1.5f", "memory"),
     "does not end": ("if (i < n) y", "while (n > 0 && i < 32) n = n | 1;\n    if (i < n) y", "correctness"),
     "reads the clock": ("if (i < n)", "if (clock64() == 0) n = 0;\n    if (i < n)", "instructions"),
-    "reads the multiprocessor": (
-        "if (i < n)",
-        'unsigned sm; asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));\n    if (sm == 500000) n = 0;\n    if (i < n)',
-        "instructions",
-    ),
+    "reads the multiprocessor": ("if (i < n)", MULTIPROCESSOR, "instructions"),
     "prints": ("if (i < n)", 'if (i == 123456789) printf("%d", i);\n    if (i < n)', "instructions"),
     "does not compile": ("if (i < n)", "if (i < n +)", "source"),
     "unknown name": ("1.5f * x[i]", "factor * x[i]", "compile"),
@@ -198,11 +207,14 @@ def test_state_between_launches(scale: tuple[Prepared, Program]) -> None:
     assert "calls" in found.correctness.reason
 
 
+STORE = "if (t == 0) y[blockIdx.x] = s[0];"
+NEIGHBOUR = f"{STORE}\n    if (t == 1 && blockIdx.x + 1 < rows) y[blockIdx.x + 1] = 7.0f;"
+
 WRONG_SUMS = {
     "missing barrier": ("        __syncthreads();\n    }\n    if", "    }\n    if", "memory"),
     "one element lost": ("i < cols; i += 128", "i < cols - 1; i += 128", "correctness"),
     "uninitialised shared memory": ("    s[t] = sum;", "    if (t < 100) s[t] = sum;", ""),
-    "extra write": ("if (t == 0) y[blockIdx.x] = s[0];", "if (t == 0) y[blockIdx.x] = s[0];\n    if (t == 1 && blockIdx.x + 1 < rows) y[blockIdx.x + 1] = 7.0f;", ""),
+    "writes of a neighbour's place": (STORE, NEIGHBOUR, ""),
 }  # fmt: skip
 
 

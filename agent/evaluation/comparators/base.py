@@ -21,7 +21,8 @@ class Expected:
     float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the
     root mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic
     was exact. ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look
-    things up. ``places`` are the true indices of the lanes where only some are held.
+    things up. ``silent``: float64 contradicts the original itself here, so this output says nothing. ``places`` are
+    the true indices of the lanes where only some are held.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Expected:
     tolerance: float | None = None
     prior: int = 0
     inputs: Mapping[str, tuple[str, Bytes]] = field(factory=dict, repr=False)
+    silent: bool = False
     places: npt.NDArray[np.int64] | None = field(default=None, repr=False)
 
 

@@ -39,7 +39,10 @@ APART = 2.0**-10
 """Original and oracle this far apart (of the scale) took different branches; float rounding alone does not do that."""
 
 FEW = 0.01
-"""So many lanes may be apart before the oracle is said not to fit."""
+"""This part of the lanes may be apart; more is no branch but how the kernel rounds, and counts as its error."""
+
+FIT = 1 / 32
+"""Original and oracle must agree to this in the root mean square, or the oracle says nothing about the case."""
 
 _TINY = 1e-300
 
@@ -61,13 +64,17 @@ def numeric(expected: Expected, got: Bytes) -> Comparison:
 
 
 def fits(original: Floats, oracle: Floats) -> bool:
-    """Whether the oracle computes the same thing: all but a few finite lanes agree to what float rounding explains."""
+    """Whether the oracle computes the same thing: finite lanes agree as far as float rounding, cancellation included,
+    may explain, but for a few."""
     finite = np.isfinite(original) & np.isfinite(oracle)
     if not finite.any():
         return bool(np.array_equal(np.isnan(original), np.isnan(oracle)))
-    scale = max(float(np.abs(oracle[finite]).max()), _TINY)
-    apart = np.abs(original[finite] - oracle[finite]) > APART * scale
-    return int(apart.sum()) <= max(1, FEW * len(original)) or len(original) == 0
+    distance, truth = np.abs(original[finite] - oracle[finite]), oracle[finite]
+    apart = distance > APART * max(float(np.abs(truth).max()), _TINY)
+    if apart.sum() <= FEW * len(truth):
+        return True
+    with np.errstate(over="ignore"):
+        return float(np.mean(np.square(distance))) <= FIT**2 * float(np.mean(np.square(truth)))
 
 
 def _special(
@@ -113,6 +120,7 @@ def _sides(expected: Expected, want: Floats, have: Floats, truth: Floats | None)
         return _Sides(np.abs(have - want), np.zeros_like(want), scale, rms, 0, False)
     candidate, original = np.abs(have - truth), np.abs(want - truth)
     apart = original > max(APART * scale, 4 * expected.spread)
+    apart &= apart.sum() <= FEW * len(apart)
     candidate = np.where(apart, np.minimum(candidate, np.abs(have - want)), candidate)
     return _Sides(candidate, np.where(apart, 0.0, original), scale, rms, int(apart.sum()), True)
 
