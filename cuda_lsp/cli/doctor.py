@@ -3,8 +3,8 @@
 import json
 
 import click
-from agent.execution.machine import capabilities
 
+from agent.execution.machine import capabilities
 from cuda_lsp.cli.exits import Exit
 from cuda_lsp.cli.output import envelope
 

@@ -4,20 +4,22 @@ import json
 import math
 
 import click
-from agent.workload.describe import arguments, origin
-from agent.workload.find import find_workload
-from agent.workload.settings import Settings
 from attrs import evolve, frozen
 
 from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure, Options, Resources
+from agent.execution.emulator import Emulator
 from agent.execution.occupancy import Occupancy, occupancy
+from agent.execution.targets import Target
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch
+from agent.workload.describe import arguments, origin
 from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.find import find_workload
 from agent.workload.program import Program
+from agent.workload.settings import Settings
 from agent.workload.workload import Workload
 from cuda_lsp.cli.exits import Exit
 from cuda_lsp.cli.opening import compiler_options, open_document, open_settings, open_target
@@ -48,8 +50,7 @@ def command(file: str, target: str | None, as_json: bool, flags: tuple[str, ...]
     """List the kernels of FILE: launches, workload, registers, occupancy."""
     document, settings = open_document(file), open_settings(file)
     card = open_target(target, settings)
-    options = compiler_options(card, settings, flags)
-    found = [_listed(document, kernel, settings, options) for kernel in document.kernels]
+    found = [_listed(document, kernel, card, settings, flags) for kernel in document.kernels]
     if as_json:
         click.echo(json.dumps(envelope("kernels", Exit.OK, file=document.path, target=card.name, kernels=found)))
         return Exit.OK
@@ -68,7 +69,7 @@ def command(file: str, target: str | None, as_json: bool, flags: tuple[str, ...]
     return Exit.OK
 
 
-def _listed(document: Document, kernel: Kernel, settings: Settings, options: Options) -> Listed:
+def _listed(document: Document, kernel: Kernel, card: Target, settings: Settings, flags: tuple[str, ...]) -> Listed:
     listed = Listed(
         name=kernel.qualified_name,
         line=kernel.line,
@@ -78,10 +79,11 @@ def _listed(document: Document, kernel: Kernel, settings: Settings, options: Opt
     if kernel.damage:
         return evolve(listed, problem=kernel.damage)
     try:
-        workload = find_workload(document, kernel, settings)
+        workload = find_workload(document, kernel)
     except (NoWorkload, WorkloadError) as error:
         return evolve(listed, problem=f"no workload: {error}")
     listed = evolve(listed, workload=arguments(workload), origin=origin(workload))
+    options = compiler_options(Emulator(), card, settings, workload, flags)
     return _measured(listed, Program(document, workload.plan, kernel.name), workload, options)
 
 

@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from agent.workload.find import find_workload
-from agent.workload.settings import Settings, SettingsError, read_settings
 from attrs import frozen
 
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import open_gpu
+from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from agent.execution.targets import Target, UnknownTarget, find_target
 from agent.source.document import Document, read
 from agent.source.errors import SourceError, UnknownKernel
 from agent.source.kernel import Kernel
 from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.find import find_workload
 from agent.workload.program import Program
+from agent.workload.settings import Settings, load_settings
 from agent.workload.workload import Workload
 from cuda_lsp.cli.exits import CommandError, Exit
 
@@ -45,9 +45,10 @@ def open_document(path: str) -> Document:
 
 
 def open_settings(path: str) -> Settings:
+    """The project's settings, or empty ones."""
     try:
-        return read_settings(Path(path).resolve().parent)
-    except SettingsError as error:
+        return load_settings(Path(path).resolve().parent) or Settings(Path())
+    except WorkloadError as error:
         raise CommandError(Exit.INPUT, str(error)) from error
 
 
@@ -74,7 +75,7 @@ def open_kernel(path: str, name: str | None, document: Document | None = None) -
     kernel, others = choose_kernel(document, name)
     settings = open_settings(path)
     try:
-        workload = find_workload(document, kernel, settings)
+        workload = find_workload(document, kernel)
     except NoWorkload as error:
         raise CommandError(Exit.INPUT, _questions(document, kernel, error)) from error
     except WorkloadError as error:
@@ -88,18 +89,15 @@ def _questions(document: Document, kernel: Kernel, error: NoWorkload) -> str:
     return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}{draft}"
 
 
-def open_target(name: str | None, settings: Settings) -> Target:
-    wanted = name or settings.target or DEFAULT_TARGET
+def open_target(name: str | None, settings: Settings, device: Device | None = None) -> Target:
+    """The card that figures are for: the one named, the project's, the one in this machine, or the default."""
+    wanted = name or settings.target
     try:
-        return find_target(wanted)
+        if not wanted and isinstance(device, Gpu):
+            return find_target(device.name)
+        return find_target(wanted or DEFAULT_TARGET)
     except UnknownTarget as error:
         raise CommandError(Exit.USAGE, str(error)) from error
-
-    if target is None:
-        raise CommandError(
-            Exit.USAGE, f"no target {wanted!r}; there are {', '.join(target.name for target in TARGETS)}"
-        )
-    return target
 
 
 def open_device(choice: str) -> Device:
@@ -109,9 +107,15 @@ def open_device(choice: str) -> Device:
         if gpu is not None:
             return gpu
         if choice == "gpu":
-            raise CommandError(Exit.MACHINE, "no NVIDIA GPU can be used here; `cuda-lsp doctor` says what is missing")
+            raise CommandError(Exit.MACHINE, f"no GPU can be used here: {why_no_gpu()}")
     return Emulator()
 
 
-def compiler_options(target: Target, settings: Settings, flags: tuple[str, ...]) -> Options:
-    return Options(arch=target.arch, flags=(*settings.flags, *flags))
+def compiler_options(
+    device: Device, target: Target, settings: Settings, workload: Workload | None, flags: tuple[str, ...]
+) -> Options:
+    """Flags of the project, of the directive and of the command line, each once. What runs on a card is built for it."""
+    included = tuple(f"-I{folder}" for folder in settings.include)
+    stated = workload.flags if workload else ()
+    arch = device.arch if isinstance(device, Gpu) else target.arch
+    return Options(arch=arch, flags=tuple(dict.fromkeys((*settings.flags, *included, *stated, *flags))))

@@ -93,15 +93,17 @@ def command(
             f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; "
             f"--kernel names another: {', '.join(opened.others)}"
         )
-    card = open_target(target, opened.settings)
+    runner = open_device(device)
+    card = open_target(target, opened.settings, runner)
     with (
         screen,
         stoppable(lambda: screen.note("stopping at the next safe point; Ctrl-C again ends at once")) as cancelled,
     ):
         setting = Setting(
-            device=open_device(device),
+            device=runner,
             target=card,
-            options=compiler_options(card, opened.settings, flags),
+            options=compiler_options(runner, card, opened.settings, opened.workload, flags),
+            architectures=opened.settings.architectures,
             seconds=seconds,
             cancelled=cancelled,
         )

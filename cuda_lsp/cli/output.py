@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+import attrs
 import click
 from attrs import define, field
 from rich.console import Console
@@ -38,7 +39,7 @@ def events_json(seen: Sequence[events.Event]) -> list[dict[str, Any]]:
 
 
 def proposal_json(proposal: Proposal) -> dict[str, Any]:
-    names = [name for name in Proposal.__slots__ if not name.startswith("__") and (Proposal, name) not in HIDDEN]
+    names = [field.name for field in attrs.fields(Proposal) if (Proposal, field.name) not in HIDDEN]
     return {name: unstructure(getattr(proposal, name)) for name in names}
 
 

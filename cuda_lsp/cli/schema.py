@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-from agent.execution.machine import Capability
 
 from agent.evaluation.verdict import Verdict
+from agent.execution.machine import Capability
 from agent.search import events
 from agent.search.proposal import Proposal
 from agent.workload.expression import Expression

@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import click
-from agent.workload.rewrite import plan_of
 from attrs import evolve
 
 from agent.evaluation.judge import judge
@@ -16,6 +15,7 @@ from agent.source.document import Document, parse
 from agent.source.errors import SourceError
 from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
+from agent.workload.rewrite import plan_of
 from cuda_lsp.cli.exits import CommandError, Exit
 from cuda_lsp.cli.interrupt import stoppable
 from cuda_lsp.cli.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
@@ -54,12 +54,14 @@ def command(
         raise CommandError(Exit.USAGE, "name either a REWRITE or --against REVISION")
     screen = Screen(quiet=as_json)
     opened, changed = _sides(original, rewrite, against, name)
-    card = open_target(target, opened.settings)
+    runner = open_device(device)
+    card = open_target(target, opened.settings, runner)
     with screen, stoppable(lambda: screen.note("stopping at the next safe point")) as cancelled:
         setting = Setting(
-            device=open_device(device),
+            device=runner,
             target=card,
-            options=compiler_options(card, opened.settings, flags),
+            options=compiler_options(runner, card, opened.settings, opened.workload, flags),
+            architectures=opened.settings.architectures,
             depth="full",
             seconds=seconds,
             cancelled=cancelled,
