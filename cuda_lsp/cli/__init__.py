@@ -1,1 +1,1 @@
-"""The ``cuda-lsp`` command: one file per subcommand."""
+"""The subcommands of ``cuda-lsp``, one file each: a file here that defines ``command`` is a subcommand of its name."""

@@ -5,8 +5,8 @@ import json
 import click
 
 from agent.execution.machine import capabilities
-from cuda_lsp.cli.exits import Exit
-from cuda_lsp.cli.output import envelope
+from cuda_lsp.terminal.exits import Exit
+from cuda_lsp.terminal.output import envelope
 
 
 @click.command("doctor")

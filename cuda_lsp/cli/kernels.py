@@ -21,9 +21,9 @@ from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings
 from agent.workload.workload import Workload
-from cuda_lsp.cli.exits import Exit
-from cuda_lsp.cli.opening import compiler_options, open_document, open_settings, open_target
-from cuda_lsp.cli.output import envelope
+from cuda_lsp.terminal.exits import Exit
+from cuda_lsp.terminal.opening import compiler_options, open_document, open_settings, open_target
+from cuda_lsp.terminal.output import envelope
 
 
 @frozen

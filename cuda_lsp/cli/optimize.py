@@ -12,12 +12,12 @@ from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import Outcome, search
 from agent.search.trace import open_trace
-from cuda_lsp.cli.exits import CommandError, Exit
-from cuda_lsp.cli.interrupt import stoppable
-from cuda_lsp.cli.opening import Opened, compiler_options, open_device, open_kernel, open_target
-from cuda_lsp.cli.output import Screen, envelope, events_json, proposal_json
-from cuda_lsp.cli.render import event_lines, proposal_lines
-from cuda_lsp.cli.writing import apply_document
+from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.interrupt import stoppable
+from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target
+from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
+from cuda_lsp.terminal.render import event_lines, proposal_lines
+from cuda_lsp.terminal.writing import apply_document
 
 _ENDS = {
     "broken original": Exit.BROKEN,

@@ -16,11 +16,11 @@ from agent.source.errors import SourceError
 from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 from agent.workload.rewrite import plan_of
-from cuda_lsp.cli.exits import CommandError, Exit
-from cuda_lsp.cli.interrupt import stoppable
-from cuda_lsp.cli.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
-from cuda_lsp.cli.output import Screen, envelope
-from cuda_lsp.cli.render import line, verdict_text, why_text
+from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.interrupt import stoppable
+from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
+from cuda_lsp.terminal.output import Screen, envelope
+from cuda_lsp.terminal.render import line, verdict_text, why_text
 
 
 @click.command("verify")

@@ -15,7 +15,7 @@ import cuda_lsp
 from agent.search import events
 from agent.search.proposal import Proposal
 from agent.search.record import unstructure
-from cuda_lsp.cli.exits import Exit
+from cuda_lsp.terminal.exits import Exit
 
 SCHEMA = 1
 

@@ -17,7 +17,7 @@ from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings, load_settings
 from agent.workload.workload import Workload
-from cuda_lsp.cli.exits import CommandError, Exit
+from cuda_lsp.terminal.exits import CommandError, Exit
 
 DEFAULT_TARGET = "H200"
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of every ``--json`` output, derived from the values themselves: ``python -m cuda_lsp.cli.schema``."""
+"""The JSON Schema of every ``--json`` output, derived from the values themselves: ``python -m cuda_lsp.terminal.schema``."""
 
 import enum
 import json
@@ -14,9 +14,9 @@ from agent.execution.machine import Capability
 from agent.search import events
 from agent.search.proposal import Proposal
 from agent.workload.expression import Expression
-from cuda_lsp.cli.exits import Exit
 from cuda_lsp.cli.kernels import Listed
-from cuda_lsp.cli.output import HIDDEN, SCHEMA
+from cuda_lsp.terminal.exits import Exit
+from cuda_lsp.terminal.output import HIDDEN, SCHEMA
 
 _PLAIN = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "integer"}, bytes: {"type": "null"}}
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}

@@ -12,27 +12,31 @@ import click
 
 import cuda_lsp
 from cuda_lsp import cli
-from cuda_lsp.cli.exits import CommandError, Exit
-from cuda_lsp.cli.output import envelope
+from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.output import envelope
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Commands(click.Group):
+    """Every module of ``cuda_lsp.cli`` is a subcommand. It is imported when it is asked for: ``--help`` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in pkgutil.iter_modules(cli.__path__))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"{cli.__name__}.{cmd_name}").command
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(cuda_lsp.__version__, prog_name="cuda-lsp")
 def group() -> None:
     """What the hardware will do with a CUDA kernel, and rewrites that are proved before they are shown."""
 
 
-def _register() -> None:
-    """Every module of this package that has a ``command`` is a subcommand: adding a file adds a command."""
-    for module in pkgutil.iter_modules(cli.__path__):
-        command = getattr(importlib.import_module(f"{cli.__name__}.{module.name}"), "command", None)
-        if isinstance(command, click.Command):
-            group.add_command(command)
-
-
 def main() -> None:
     """Entry point. Never shows a traceback."""
-    _register()
     try:
         code = group.main(standalone_mode=False) or Exit.OK
     except click.exceptions.Abort:

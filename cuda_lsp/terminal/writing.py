@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from agent.source.document import Document
-from cuda_lsp.cli.exits import CommandError, Exit
+from cuda_lsp.terminal.exits import CommandError, Exit
 
 
 def apply_document(old: Document, new: Document) -> None:
