@@ -56,13 +56,26 @@ def loop_of(node: Node, scope: Scope) -> Loop | None:
     condition = bare(node.child_by_field_name("condition"))
     if body is None or condition is None:
         return None
-    test = _test(condition)
-    symbol = scope.symbols.resolve(test[0]) if test is not None else None
-    if test is None or symbol is None or symbol.is_memory or symbol.escapes:
-        return None
     update = node.child_by_field_name("update") if node.type == "for_statement" else _last(body)
-    step = _step(update, symbol, scope)
-    if update is None or step is None:
+    for test in _tests(condition):
+        symbol = scope.symbols.resolve(test[0])
+        step = None if symbol is None else _step(update, symbol, scope)
+        if symbol is not None and update is not None and step is not None:
+            return _loop(node, body, condition, test, symbol, update, step, scope)
+    return None
+
+
+def _loop(
+    node: Node,
+    body: Node,
+    condition: Node,
+    test: tuple[Node, str, Node | None],
+    symbol: Symbol,
+    update: Node,
+    step: tuple[str, Poly],
+    scope: Scope,
+) -> Loop | None:
+    if symbol.is_memory or symbol.escapes:
         return None
     inside = [write for write in symbol.writes if contains(node, write)]
     initial, setup = _initial(node, symbol, scope)
@@ -107,22 +120,19 @@ def _holds(left: int, relation: str, right: int) -> bool:
     return bool(compare(left, right))
 
 
-def _test(condition: Node) -> tuple[Node, str, Node | None] | None:
-    """(variable, relation, bound) of a loop's condition; a bare variable is a comparison with zero."""
+def _tests(condition: Node) -> list[tuple[Node, str, Node | None]]:
+    """(variable, relation, bound) of a loop's condition, either name of two being the variable; a bare variable is a
+    comparison with zero."""
     if condition.type == "identifier":
-        return condition, "!=", None
+        return [(condition, "!=", None)]
     if condition.type != "binary_expression":
-        return None
+        return []
     operator = text(condition.child_by_field_name("operator"))
     left, right = bare(condition.child_by_field_name("left")), bare(condition.child_by_field_name("right"))
     if operator not in MIRRORED or left is None or right is None:
-        return None
-    if left.type == "identifier" and right.type != "identifier":
-        return left, operator, right
-    if right.type == "identifier" and left.type != "identifier":
-        return right, MIRRORED[operator], left
-    # Two names: the one that the loop changes is its variable, and that is nearly always the left.
-    return (left, operator, right) if left.type == "identifier" else None
+        return []
+    found: list[tuple[Node, str, Node | None]] = [(left, operator, right), (right, MIRRORED[operator], left)]
+    return [test for test in found if test[0].type == "identifier"]
 
 
 def _last(body: Node) -> Node | None:
