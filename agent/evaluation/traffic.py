@@ -6,10 +6,10 @@ For one launch, counts of the blocks that ran are scaled to the whole grid. Then
     S   distinct sectors of all blocks that ran, scaled  R   all sectors asked for
     C   distinct sectors, at most all of each buffer: what must cross DRAM once (compulsory)
 
-    hit rates, each the part of a working set that fits, at most 1:
-      near  L1 / (resident warps x sectors of their requests in flight)    one line's own neighbours (strided walks)
-      l1    (L1 - shared memory) / (resident blocks x T per block)        a block reading again what another line read
-      l2    L2 / min(C, resident blocks on the card x T per block)
+    hit rates, 1 while the working set fits, 0 from twice the cache on:
+      near  L1 against resident warps x sectors of their requests in flight   one line's own neighbours (strided walks)
+      l1    L1 - shared memory against resident blocks x T per block         a block reads again what another line read
+      l2    L2 against min(C, resident blocks on the card x T per block)
 
     L2 sectors    T + (F - T)(1 - l1) + (R - F)(1 - near), plus all stores (L1 writes through)
     DRAM sectors  C + (S - C)(1 - l2) + (F - T)(1 - l1)(1 - l2)
@@ -137,7 +137,9 @@ def _near(counted: LaunchCounters, resident: int, target: Target) -> float:
 
 
 def _fits(capacity: float, needed: float) -> float:
-    return min(1.0, capacity / needed) if needed > 0 else 1.0
+    """A hit rate: all while the working set fits, none from twice the capacity on (a walk in circles over more than an
+    LRU cache holds never hits; real caches are not quite LRU), straight in between."""
+    return min(1.0, max(0.0, 2 * capacity / needed - 1)) if needed > 0 else 1.0
 
 
 def _clocks(
