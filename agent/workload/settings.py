@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
@@ -46,11 +46,16 @@ _STATEMENT = {
 }
 
 
+class SettingsError(WorkloadError):
+    """A settings file is wrong. The message names the file, the key and what was expected."""
+
+
 @frozen
 class Settings:
-    """What a project's settings file says. ``include`` folders are absolute; ``target`` is a card's name, or empty."""
+    """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and stand
+    in ``flags`` too; ``target`` is a card's name, or empty."""
 
-    path: Path
+    path: Path | None = None
     target: str = ""
     architectures: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -70,27 +75,27 @@ class Settings:
                 raise WorkloadError('nothing is launched; add `plan = "launch kernel<<<grid, block>>>(...)"`')
             bind(found, found.plan, None, document)
         except WorkloadError as error:
-            raise WorkloadError(f"{where}: {error.message}") from None
-        return evolve(found, flags=(*self.flags, *found.flags))
+            raise SettingsError(f"{where}: {error.message}") from None
+        return found
 
 
-def load_settings(folder: Path) -> Settings | None:
-    """The nearest settings file in ``folder`` or above it; None where there is none. Raises WorkloadError if it is wrong."""
+def read_settings(folder: Path) -> Settings:
+    """The settings in ``folder`` or the nearest folder above it that has some; else nothing. Raises SettingsError."""
     for place in (folder, *folder.parents):
         path = place / FILE
         if path.is_file():
-            return read_settings(path)
-    return None
+            return read_settings_file(path)
+    return Settings()
 
 
-def read_settings(path: Path) -> Settings:
-    """Read one settings file. Raises WorkloadError naming the file, the key and what was expected."""
+def read_settings_file(path: Path) -> Settings:
+    """Read one settings file. Raises SettingsError naming the file, the key and what was expected."""
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{path} cannot be read: {error}") from None
+        raise SettingsError(f"{path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise WorkloadError(f"{path} is no valid TOML: {error}") from None
+        raise SettingsError(f"{path} is no valid TOML: {error}") from None
     _known(told, _PROJECT, path, "")
     workloads = told.get("workload", {})
     if not isinstance(workloads, dict) or not all(isinstance(entry, dict) for entry in workloads.values()):
@@ -105,18 +110,13 @@ def read_settings(path: Path) -> Settings:
     target = told.get("target", "")
     if not isinstance(target, str):
         _fail(path, "target", "a card's name in quotes")
-    return Settings(
-        path,
-        target,
-        _texts(told, "architectures", path),
-        flags,
-        tuple((path.parent / folder).resolve() for folder in _texts(told, "include", path)),
-        workloads,
-    )
+    include = tuple((path.parent / folder).resolve() for folder in _texts(told, "include", path))
+    paths = tuple(f"-I{folder}" for folder in include)
+    return Settings(path, target, _texts(told, "architectures", path), (*flags, *paths), include, workloads)
 
 
 def _fail(path: Path, key: str, expected: str) -> NoReturn:
-    raise WorkloadError(f"{path}: `{key}`: expected {expected}")
+    raise SettingsError(f"{path}: `{key}`: expected {expected}")
 
 
 def _known(table: Mapping[str, Any], known: tuple[str, ...], path: Path, prefix: str) -> None:
@@ -124,7 +124,7 @@ def _known(table: Mapping[str, Any], known: tuple[str, ...], path: Path, prefix:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f"; did you mean `{prefix}{near[0]}`?" if near else f"; known are {', '.join(known)}"
-            raise WorkloadError(f"{path}: unknown key `{prefix}{key}`{hint}")
+            raise SettingsError(f"{path}: unknown key `{prefix}{key}`{hint}")
 
 
 def _texts(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:

@@ -53,6 +53,15 @@ class Draft:
     uses: dict[int, list[tuple[str, Kernel, str]]] = field(factory=dict)
     order: list[int] = field(factory=list)
     first: LaunchItem | None = None
+    met: list[LaunchItem] = field(factory=list)
+
+    @property
+    def launched(self) -> tuple[LaunchItem, ...]:
+        return tuple(self.met)
+
+    def sizes_of(self, memory: int) -> int:
+        """Bytes of one element of a memory."""
+        return dtypes.size_of(self.dtypes[memory])
 
     @property
     def file_state(self) -> State | None:
@@ -73,7 +82,7 @@ def workload(
         attempts.append(_alone(path, item))
     for index, items in enumerate(attempts):
         draft = Draft(document, facts, first=item)
-        steps = tuple(_steps(items, draft))
+        steps = plan_steps(items, draft)
         if (draft.questions or not _known_kernels(items, document)) and index + 1 < len(attempts):
             continue
         return _finish(kernel, draft, steps, items, item)
@@ -112,7 +121,7 @@ def _whole(facts: Facts, path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[
 
 def _continues(chain: list[LaunchItem], item: LaunchItem, facts: Facts) -> bool:
     """Whether a launch goes on with what the chain wrote, and is no second run or variant of it."""
-    roles = [_roles(link, facts) for link in (*chain, item)]
+    roles = [launch_roles(link, facts) for link in (*chain, item)]
     if any(role is None for role in roles):
         return False
     told = [role for role in roles if role is not None]
@@ -123,7 +132,7 @@ def _continues(chain: list[LaunchItem], item: LaunchItem, facts: Facts) -> bool:
     return bool(reads & written) and not again and not (writes & written and reads & inputs)
 
 
-def _roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | None:
+def launch_roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | None:
     """Memories that a launch reads and writes; None when the kernel is not in this file."""
     try:
         kernel = facts.document.kernel(item.kernel)
@@ -170,7 +179,13 @@ def _repeat(item: LoopItem, draft: Draft) -> Repeat:
     return Repeat(tuple(body), item.count, item.variable, item.start, item.update, item.condition)
 
 
+def plan_steps(items: tuple[Item, ...], draft: Draft) -> tuple[Step, ...]:
+    """The steps of a run of items; what they lack is asked of ``draft``."""
+    return tuple(_steps(items, draft))
+
+
 def _launch(item: LaunchItem, draft: Draft) -> Launch:
+    draft.met.append(item)
     grid = _three(item.grid, f"grid of `{item.kernel}`", item.line, draft)
     block = _three(item.block, f"block of `{item.kernel}`", item.line, draft)
     shared = _number(item.shared, f"shared bytes of `{item.kernel}`", item.line, draft)

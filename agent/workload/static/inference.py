@@ -50,6 +50,17 @@ def trace(document: Document, kernel: Kernel, answers: dict[str, int]) -> tuple[
     return facts, entries[0] if entries else ""
 
 
+def trace_all(document: Document) -> Facts:
+    """Read the host code from ``main``, or from the outermost function that launches anything."""
+    names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
+    facts = read_facts(document, names, {})
+    for kernel in document.kernels:
+        found, _ = trace(document, kernel, {})
+        if any(True for _ in candidates(found.items, kernel.name)):
+            return found
+    return facts
+
+
 def _run_entry(document: Document, entry: str, facts: Facts) -> None:
     state = State()
     try:

@@ -261,7 +261,34 @@ CUDA: Mapping[str, Handler] = {
 }
 
 _HARMLESS = frozenset(
-    ["printf", "fprintf", "puts", "putchar", "fflush", "srand", "free", "time", "clock", "exit", "abort", "assert", "perror", "usleep", "sleep", "setw", "setprecision", "cudaGetErrorString", "strcmp", "strncmp", "strlen", "getenv", "gettimeofday", "omp_get_wtime", "now", "delete"]
+    [
+        "printf",
+        "fprintf",
+        "puts",
+        "putchar",
+        "fflush",
+        "srand",
+        "free",
+        "time",
+        "clock",
+        "exit",
+        "abort",
+        "assert",
+        "perror",
+        "usleep",
+        "sleep",
+        "setw",
+        "setprecision",
+        "cudaGetErrorString",
+        "strcmp",
+        "strncmp",
+        "strlen",
+        "getenv",
+        "gettimeofday",
+        "omp_get_wtime",
+        "now",
+        "delete",
+    ]
 )
 _HARMLESS_PREFIXES = ("nvtx", "cudaProfiler", "cudaIpc", "cudaStreamAttach")
 _CASTS: Mapping[str, str] = {

@@ -70,7 +70,9 @@ def _assigned(node: Node, facts: Facts, state: State) -> list[int]:
         targets: list[Node | None] = []
         if part.type == "assignment_expression":
             targets = [child(part, "left")]
-        elif part.type == "update_expression" or (part.type == "pointer_expression" and facts.node_text(part.children[0]) == "&"):
+        elif part.type == "update_expression" or (
+            part.type == "pointer_expression" and facts.node_text(part.children[0]) == "&"
+        ):
             targets = [child(part, "argument")]
         elif part.type == "call_expression":
             targets = _reference_arguments(part, facts)

@@ -129,7 +129,9 @@ def _context(node: Node, body: _Body) -> tuple[bool, bool]:
     place, parent = node, node.parent
     accessed = False
     while parent is not None:
-        if (parent.type == "subscript_expression" and child(parent, "argument") == place) or (parent.type == "pointer_expression" and body.of(parent).startswith("*")):
+        if (parent.type == "subscript_expression" and child(parent, "argument") == place) or (
+            parent.type == "pointer_expression" and body.of(parent).startswith("*")
+        ):
             accessed = True
         elif parent.type == "pointer_expression":
             accessed = False
