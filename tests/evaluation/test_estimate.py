@@ -25,17 +25,16 @@ def counters(
     return LaunchCounters("k", (1, 1, 1), (256, 1, 1), blocks, lines, MIX, touched, written, own)
 
 
+COPY_LINE = LineCounters(requests=16, sectors=64, ideal_sectors=64, load_sectors=32, store_sectors=32, instructions=56)
+BLOCKS = 262144
+BUFFERS = {"x": 2**28, "y": 2**28}
+
+
 class TestCopy:
     """Each block reads and writes 1024 bytes: 32 sectors each way, in 8 requests each way of 4 sectors."""
 
-    lines = {
-        5: LineCounters(requests=16, sectors=64, ideal_sectors=64, load_sectors=32, store_sectors=32, instructions=56),
-    }
-    blocks = 262144
-    buffers = {"x": 2**28, "y": 2**28}
-
     def found(self) -> object:
-        return load(counters(self.lines, {"x": 32}, {"y": 32}), self.blocks, self.buffers, SMALL, 0, H200)
+        return load(counters({5: COPY_LINE}, {"x": 32}, {"y": 32}), BLOCKS, BUFFERS, SMALL, 0, H200)
 
     def test_every_byte_crosses_dram_once(self) -> None:
         found = self.found()
@@ -60,10 +59,8 @@ class TestCopy:
         )
 
     def test_scaling_is_linear_in_the_blocks_that_ran(self) -> None:
-        twice = {
-            5: evolve(self.lines[5], requests=32, sectors=128, load_sectors=64, store_sectors=64, instructions=112)
-        }
-        two = load(counters(twice, {"x": 64}, {"y": 64}, 2), self.blocks, self.buffers, SMALL, 0, H200)
+        twice = evolve(COPY_LINE, requests=32, sectors=128, load_sectors=64, store_sectors=64, instructions=112)
+        two = load(counters({5: twice}, {"x": 64}, {"y": 64}, 2), BLOCKS, BUFFERS, SMALL, 0, H200)
         assert two.dram_bytes == self.found().dram_bytes
         assert two.terms["L2 bandwidth"] == self.found().terms["L2 bandwidth"]
 
