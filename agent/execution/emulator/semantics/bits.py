@@ -80,18 +80,24 @@ def low_bits(kind: str, count: Array) -> Any:
 
 @rule("bfe", kinds=("int",))
 def _extract(instruction: Instruction) -> Meaning:
-    """``c`` bits of ``a`` from bit ``b``; beyond the top a signed number goes on as its sign."""
+    """``c`` bits of ``a`` from bit ``b``; beyond the top a signed number goes on as its sign.
+
+    PTX leaves numbers above 255 open: cards take the low byte for 32 bits, the whole number for 64.
+    """
     kind = instruction.types[0]
     of, bits = raw_dtype(kind).type, width(kind)
     right: Function = shifted("shr", kind)
-    byte = np.uint32(0xFF)
+    byte = np.uint32(0xFF if bits == 32 else 0xFFFFFFFF)
 
     def extract(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
         start, length = b & byte, c & byte
         mask = low_bits(kind, length)
         field = right(a, start) & mask
         if kind.startswith("s"):
-            top = np.minimum(start + length - np.uint32(1), np.uint32(bits - 1)).astype(of)
+            last = np.uint32(bits)
+            top = np.minimum(
+                np.minimum(start, last) + np.minimum(length, last) - np.uint32(1), last - np.uint32(1)
+            ).astype(of)
             negative = ((a >> top) & of(1)).astype(np.bool_) & (length != 0)
             field = np.where(negative, field | ~mask, field)
         return give(field, out)
@@ -104,7 +110,7 @@ def _insert(instruction: Instruction) -> Meaning:
     """The low ``d`` bits of ``a`` laid over ``b`` from bit ``c``."""
     kind = instruction.types[0]
     left: Function = shifted("shl", kind)
-    byte = np.uint32(0xFF)
+    byte = np.uint32(0xFF if width(kind) == 32 else 0xFFFFFFFF)
 
     def insert(a: Array, b: Array, c: Array, d: Array, out: Array | None = None) -> Any:
         start = c & byte
@@ -162,10 +168,8 @@ def _permute(instruction: Instruction) -> Meaning:
     kinds = ("b32", "b32", "b32")
     if instruction.modifiers:
         place = _PERMUTATIONS[instruction.modifiers[0]]
-        tables = [sum(place(i, n) << 4 * i for i in range(4)) for n in range(8 if place(0, 7) > 3 else 4)]
-        table = np.array([tables[n % len(tables)] for n in range(8)], np.uint32)
-        low = np.uint32(7 if len(tables) == 8 else 3)
-        return Meaning(kinds, ("b32",), lambda a, b, c, out=None: give(permuted(a, b, table[c & low]), out))
+        table = np.array([sum(place(i, n) << 4 * i for i in range(4)) for n in range(4)], np.uint32)
+        return Meaning(kinds, ("b32",), lambda a, b, c, out=None: give(permuted(a, b, table[c & np.uint32(3)]), out))
     if isinstance(selector, Immediate) and not selector.bits & 0x8888:
         function = by_constant(selector.bits & 0xFFFF)
         return Meaning(kinds, ("b32",), lambda a, b, _, out=None: give(function(a, b), out))

@@ -144,7 +144,8 @@ def _test(instruction: Instruction) -> Meaning:
         "infinite": np.isinf,
         "number": lambda x: x == x,
         "notanumber": np.isnan,
-        "normal": lambda x: np.isfinite(x) & (np.abs(x) >= smallest),
+        # PTX counts zeros as normal
+        "normal": lambda x: np.isfinite(x) & ((np.abs(x) >= smallest) | (x == 0)),
         "subnormal": lambda x: (np.abs(x) < smallest) & (x != 0),
     }
     test = tests[what]

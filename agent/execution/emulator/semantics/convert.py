@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agent.execution.emulator.instruction import Instruction
-from agent.execution.emulator.semantics.arrays import Array, raw_dtype, typed_dtype, width
+from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, typed_dtype, width
 from agent.execution.emulator.semantics.floating import rounding
 from agent.execution.emulator.semantics.formats import (
     FORMATS,
@@ -21,6 +21,7 @@ from agent.execution.emulator.semantics.formats import (
     two_sum,
 )
 from agent.execution.emulator.semantics.half import store_single
+from agent.execution.emulator.semantics.quarter import QUARTERS, narrowing, widening
 from agent.execution.emulator.semantics.table import Function, Meaning, Unsupported, give, rule
 
 _TO_INTEGER: dict[str, Function] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -34,6 +35,10 @@ def _convert(instruction: Instruction) -> Meaning:
     to, of = instruction.types
     if to in ("f16x2", "bf16x2") and of == "f32":
         return _packed(instruction, to.removesuffix("x2"))
+    if to in QUARTERS:
+        return narrowing(instruction)
+    if of in QUARTERS and to == "f16x2":
+        return widening(instruction)
     if to == "tf32" and of == "f32":
         return Meaning(("f32",), ("b32",), _to_tf32(instruction))
     if to in FORMATS:
@@ -133,12 +138,12 @@ def _float_to_float(instruction: Instruction, to: str, of: str) -> Function:
     integral = next((_TO_INTEGER[modifier] for modifier in modifiers if modifier in _TO_INTEGER), None)
     if "rna" in modifiers:
         raise Unsupported(instruction.opcode)
-    if to == "f16" and of == "f32" and set(modifiers) <= {"rn"}:
-        # the commonest narrowing, with the processor's own instruction
-        return lambda a, out=None: give(canonical(store_single(a.view(np.float32), "f16"), "f16"), out)
+    if to in ("f16", "bf16") and of == "f32" and set(modifiers) <= {"rn"}:
+        # the commonest narrowings have a short way
+        return lambda a, out=None: give(canonical(store_single(a.view(np.float32), to), to), out)
 
     def convert(a: Array, out: Array | None = None) -> Any:
-        bits = flushed(a, of) if ftz and of == "f32" else a
+        bits = canonical(np.array(flushed(a, of)), of) if ftz and of == "f32" else a
         if to == of:
             value = FORMATS[of].load(bits)
             value = integral(value) if integral else value
@@ -148,10 +153,31 @@ def _float_to_float(instruction: Instruction, to: str, of: str) -> Function:
             value = load64(bits, of)
             value = integral(value) if integral else value
             result = rounded(saturated(value) if sat else value, to, mode)
+            if not sat:
+                result = _nan_of(bits, result, to, of)
         result = _bounded(result, to, modifiers)
         return give(flushed(result, to) if ftz and to == "f32" else result, out)
 
     return convert
+
+
+def _nan_of(bits: Any, result: Any, to: str, of: str) -> Any:
+    """f64 cut to a narrower format keeps sign and upper payload of a NaN, and so does bf16 widened to f32.
+
+    All others are canonical, but where the result is f64: there the processor has widened them as a card does.
+    """
+    source, target = FORMATS[of], FORMATS[to]
+    if (of, to) != ("bf16", "f32") and of != "f64":
+        return result
+    nan = (bits & raw_dtype(of).type(source.sign - 1)) > raw_dtype(of).type(source.exponent)
+    if not np.any(nan):
+        return result
+    if of == "bf16":
+        return choose(nan, np.left_shift(bits, np.uint32(16), dtype=np.uint32), result)
+    drop = np.uint64(52 - (target.exponent & -target.exponent).bit_length() + 1)
+    kept = (bits & np.uint64(0xFFFFFFFFFFFFF) | np.uint64(1 << 51)) >> drop
+    sign = (bits >> np.uint64(63)) * np.uint64(target.sign)
+    return choose(nan, (kept | sign | np.uint64(target.exponent)).astype(result.dtype), result)
 
 
 def _bounded(bits: Any, kind: str, modifiers: tuple[str, ...]) -> Any:
@@ -183,20 +209,25 @@ def _packed(instruction: Instruction, part: str) -> Meaning:
 
 
 def _to_tf32(instruction: Instruction) -> Function:
-    """f32 with ten bits of fraction; the thirteen below are zero."""
+    """f32 with ten bits of fraction; the thirteen below are zero.
+
+    NaN is 0x7fffe000, but rounding ties away only cuts it off, and ``.satfinite`` then takes one step off it as well.
+    """
     modifiers = instruction.modifiers
     mode = next(modifier for modifier in modifiers if modifier in ("rna", "rn", "rz"))
-    below = np.uint32(0x1FFF)
+    below, infinite = np.uint32(0x1FFF), np.uint32(0x7F800000)
 
     def convert(a: Array, out: Array | None = None) -> Any:
+        nan = (a & np.uint32(0x7FFFFFFF)) > infinite
         if mode == "rna":
-            bits = a + np.uint32(0x1000)
-        elif mode == "rn":
-            bits = a + np.uint32(0x0FFF) + (a >> np.uint32(13) & np.uint32(1))
+            bits = np.where(nan, a, a + np.uint32(0x1000)) & ~below
         else:
-            bits = a
-        nan = (a & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-        bits = np.where(nan, np.uint32(0x7FFFFFFF), bits & ~below)
-        return give(_bounded(bits, "f32", modifiers), out)
+            tie = np.uint32(0x0FFF) + (a >> np.uint32(13) & np.uint32(1)) if mode == "rn" else np.uint32(0)
+            bits = np.where(nan, np.uint32(0x7FFFFFFF), a + tie) & ~below
+        if "satfinite" in modifiers:
+            bits = np.where((bits & np.uint32(0x7FFFFFFF)) >= infinite, bits - np.uint32(0x2000), bits)
+        if "relu" in modifiers:
+            bits = np.where(bits >> np.uint32(31), np.uint32(0), bits)
+        return give(bits, out)
 
     return convert

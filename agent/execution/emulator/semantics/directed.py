@@ -49,13 +49,25 @@ def _single(operation: str, operands: list[Array], mode: str) -> Array:
         operation = "add"
     value = _nearest(operation, x)
     result = value.astype(np.float32)
-    above, below = result > value, result < value
-    open_ = result == value
+    held = result.astype(np.float64)
+    step_down = mode == "rm" or mode == "rz"
+    wrong = np.abs(held) > np.abs(value) if mode == "rz" else held > value if step_down else held < value
+    open_ = held == value
     if open_.any():
-        lost = _error_of_short(operation, x, value)
-        above, below = above | (open_ & (lost < 0)), below | (open_ & (lost > 0))
-    bits = stepped(result.view(np.uint32), above, below, mode)
-    return _signed_zero(bits.view(np.float32), value == 0, operation, x, mode)
+        # what rounding to float64 lost decides where the float64 is a float32 itself
+        some = value[open_]
+        lost = _error_of_short(operation, [operand[open_] for operand in x], some)
+        if mode == "rz":
+            lost = np.where(some < 0, -lost, lost)
+        wrong[open_] = lost < 0 if step_down else lost > 0
+    bits = result.view(np.int32)
+    if mode == "rz":
+        bits = bits - wrong
+    else:
+        # one step down is one bit less for positive numbers, one more for negative ones
+        sign = bits >> np.int32(31)
+        bits = bits + ((-1 - 2 * sign) if mode == "rm" else (1 + 2 * sign)) * wrong
+    return _signed_zero(bits.view(np.float32), value, operation, x, mode)
 
 
 def _error_of_short(operation: str, x: list[Array], value: Array) -> Array:
@@ -77,8 +89,9 @@ def _double(operation: str, x: list[Array], mode: str) -> Array:
         lost[index] = _exact_sign(operation, [float(operand[index]) for operand in x], float(value[index]))
     bits = stepped(value.view(np.uint64), lost < 0, lost > 0, mode)
     terms = [x[0] * x[1], x[2]] if operation == "fma" else x
-    zero = (value == 0) & (lost == 0)
-    return _signed_zero(bits.view(np.float64), zero, "add" if operation == "fma" else operation, terms, mode)
+    return _signed_zero(
+        bits.view(np.float64), np.where(lost == 0, value, 1.0), "add" if operation == "fma" else operation, terms, mode
+    )
 
 
 def _error(operation: str, x: list[Array], value: Array) -> Array:
@@ -126,9 +139,12 @@ def _exact_sign(operation: str, x: list[float], value: float) -> float:
     return float((truth > Fraction(value)) - (truth < Fraction(value)))
 
 
-def _signed_zero(result: Array, zero: Array, operation: str, x: list[Array], mode: str) -> Array:
-    """Rounding down, a sum that is exactly zero is minus zero, unless both terms are plus zero."""
+def _signed_zero(result: Array, value: Array, operation: str, x: list[Array], mode: str) -> Array:
+    """Rounding down, a sum whose ``value`` is exactly zero is minus zero, unless both terms are plus zero."""
     if mode != "rm" or operation != "add":
+        return result
+    zero = value == 0
+    if not zero.any():
         return result
     negative = np.signbit(x[0]) | np.signbit(x[1])
     return np.where(zero, np.where(negative, result.dtype.type(-0.0), result.dtype.type(0.0)), result)

@@ -5,15 +5,22 @@ from typing import Any
 import numpy as np
 
 from agent.execution.emulator.instruction import Instruction
-from agent.execution.emulator.semantics.arrays import Array, typed_dtype
+from agent.execution.emulator.semantics.arrays import Array, choose, share, typed_dtype
 from agent.execution.emulator.semantics.directed import directed
-from agent.execution.emulator.semantics.finish import finished, quiet
+from agent.execution.emulator.semantics.finish import finished, quiet, was_tiny
 from agent.execution.emulator.semantics.formats import flushed
-from agent.execution.emulator.semantics.fused import fma32, fma64
+from agent.execution.emulator.semantics.fused import fma32, fma64, odd_sum
 from agent.execution.emulator.semantics.special import approximate
 from agent.execution.emulator.semantics.table import Function, Meaning, Unsupported, give, rule
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
+# what may be rounded up to the smallest normal number; sums of floats are exact there
+_WIDE: dict[str, Function] = {
+    "mul": lambda a, b: np.multiply(a, b, dtype=np.float64),
+    "div": lambda a, b: np.divide(a, b, dtype=np.float64),
+    "fma": odd_sum,
+    "mad": odd_sum,
+}
 _NEAREST: dict[str, Function] = {
     "add": np.add,
     "sub": np.subtract,
@@ -59,13 +66,30 @@ def meaning(instruction: Instruction, kind: str, count: int) -> Meaning:
         core = fma32 if kind == "f32" else fma64
     else:
         core = _NEAREST[base]
-    function = finished(core, kind, "ftz" in instruction.modifiers, "sat" in instruction.modifiers)
+    ftz, sat = "ftz" in instruction.modifiers, "sat" in instruction.modifiers
+    tiny = was_tiny(_WIDE[base], kind, mode) if ftz and base in _WIDE else None
+    # of two NaN in f64 the second wins, but for the quotient, which is a program of its own
+    function = finished(core, kind, ftz, sat, first=0 if base == "div" or count == 1 else 1, tiny=tiny)
     return Meaning((kind,) * count, (kind,), function)
+
+
+@rule("add", "sub", "mul", "fma", kinds=("float2",), modifiers="rn rz rm rp ftz")
+def _pairs(instruction: Instruction) -> Meaning:
+    """Two f32 in one 64-bit register, each for itself."""
+    count = 3 if instruction.base == "fma" else 2
+    single = meaning(instruction, "f32", count).function
+
+    def both(*sources: Array, out: Array | None = None) -> Any:
+        low = single(*[source.astype(np.uint32) for source in sources])
+        high = single(*[(source >> np.uint64(32)).astype(np.uint32) for source in sources])
+        return np.bitwise_or(np.left_shift(high, np.uint64(32), dtype=np.uint64), low, out=out)
+
+    return Meaning(("f32x2",) * count, ("f32x2",), both)
 
 
 @rule("neg", "abs", kinds=("float",), modifiers="ftz")
 def _sign(instruction: Instruction) -> Meaning:
-    """The sign bit alone; a NaN of f32 comes out canonical."""
+    """The sign bit alone, but not of a NaN: that comes out canonical (f32), or quiet and otherwise as it was (f64)."""
     kind = instruction.types[0]
     dtype = typed_dtype(kind)
     top = 31 if kind == "f32" else 63
@@ -75,8 +99,9 @@ def _sign(instruction: Instruction) -> Meaning:
     ftz = "ftz" in instruction.modifiers
 
     def sign(a: Array, out: Array | None = None) -> Any:
+        kept = None if kind == "f32" else (a.copy() if share(out, a) else a).view(dtype)
         result = function(flushed(a, kind) if ftz else a, mask, out=out)
-        return quiet(result.view(dtype), (), kind).view(bits) if kind == "f32" else result
+        return quiet(result.view(dtype), (kept,) if kept is not None else (), kind).view(bits)
 
     return Meaning((kind,), (kind,), sign)
 
@@ -126,10 +151,13 @@ def extreme(base: str, kind: str, nan: bool, ftz: bool, xorsign: bool) -> Functi
         if xorsign:
             a, b = a & ~sign, b & ~sign
         left, right = a.view(dtype), b.view(dtype)
-        result = quiet(ufunc(left, right), (left, right), kind).view(of)
+        result = ufunc(left, right)
         # equal numbers have equal bits, but for zeros: there the signs decide
-        equal = left == right
-        result = np.where(equal, join(a, b), result)
-        return give(result if signs is None else result | signs, out)
+        bits = result.view(of)
+        if (result == 0).any():
+            bits = choose(left == right, join(a, b), bits)
+        if signs is not None:
+            bits = bits | signs
+        return give(quiet(bits.view(dtype), (right, left), kind).view(of), out)
 
     return best

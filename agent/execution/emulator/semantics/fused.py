@@ -20,8 +20,8 @@ def fma32(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
 
     The product of two float32 is exact in float64. The sum is rounded to float64 and then to float32; the two
     roundings differ from one only where the float64 lies exactly half way between two float32, which its low 29 bits
-    show, or where the result is a denormal (then half ways lie elsewhere). Such lanes are done again with the sum rounded to odd.
-    A result of zero needs no care: sums that small are exact in float64.
+    show, or where the result is a denormal (then half ways lie elsewhere). Such lanes are done again with the sum
+    rounded to odd. A result of zero needs no care: sums that small are exact in float64.
     """
     total = np.multiply(a, b, dtype=np.float64)
     if not isinstance(total, np.ndarray) or total.ndim == 0:
@@ -67,6 +67,9 @@ def fma64(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
     """``a * b + c`` of float64 arrays, rounded once to nearest even."""
     if out is None:
         out = np.empty(np.broadcast_shapes(a.shape, b.shape, c.shape))
+    if out.ndim == 0:
+        out[()] = fma64(*(np.reshape(source, 1) for source in (a, b, c)))[0]
+        return out
     function: Callable[..., None] = _by_complex_product if complex_product_fuses() else _by_parts
     size = out.size
     if out.ndim != 1 or size <= _CHUNK:
@@ -81,7 +84,7 @@ def fma64(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
 def _by_complex_product(a: Array, b: Array, c: Array, out: Array) -> None:
     """The real part of ``(a + i) * (b - ci)`` is ``a * b + c``, which NumPy computes with one rounding where it can.
 
-    That is a property of NumPy's build and of the processor: it is tested (``complex_product_fuses``) before it is used.
+    That is a property of NumPy's build and of the processor: it is tested (``complex_product_fuses``) before use.
     """
     left, right = np.empty((2, *out.shape), np.complex128)
     left.real, left.imag = a, 1.0

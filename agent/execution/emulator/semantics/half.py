@@ -6,7 +6,8 @@ import numpy as np
 
 from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array
-from agent.execution.emulator.semantics.formats import FORMATS, canonical, flushed
+from agent.execution.emulator.semantics.finish import flushed_result, was_tiny
+from agent.execution.emulator.semantics.formats import FORMATS, canonical, flushed, store_f16, to_odd, two_sum
 from agent.execution.emulator.semantics.fused import odd_sum
 from agent.execution.emulator.semantics.integer import halves
 from agent.execution.emulator.semantics.table import Function, Meaning, Unsupported, give, rule
@@ -18,7 +19,7 @@ _ONE = {"f16": 0x3C00, "bf16": 0x3F80}
 def store_single(value: Any, kind: str) -> Any:
     """float32 to half bits, to nearest even."""
     if kind == "f16":
-        return value.astype(np.float16).view(np.uint16)
+        return store_f16(value)
     bits = value.view(np.uint32)
     shift = np.uint32(16)
     # a NaN is made canonical later; it must not wrap around to zero here
@@ -37,21 +38,31 @@ def _arithmetic(instruction: Instruction) -> Meaning:
     load, base = FORMATS[part].load, instruction.base
     ufunc: Function | None = {"add": np.add, "sub": np.subtract, "mul": np.multiply}.get(base)
 
+    ftz = "ftz" in modifiers
+    tiny = was_tiny(ufunc or odd_sum, part) if ftz and base in ("mul", "fma") else None
+
     def single(*sources: Array, out: Array | None = None) -> Any:
-        if "ftz" in modifiers:
+        if ftz:
             sources = tuple(flushed(source, part) for source in sources)
         values = [load(source) for source in sources]
-        bits = store_single(ufunc(*values), part) if ufunc else FORMATS[part].store(odd_sum(*values))
-        return give(_finished(bits, part, modifiers), out)
+        bits = canonical(store_single(ufunc(*values), part) if ufunc else fused_half(values, part), part)
+        if ftz:
+            bits = flushed_result(bits, values, part, tiny)
+        return give(_clamped(bits, part, modifiers), out)
 
     count = 3 if base == "fma" else 2
     return Meaning((kind,) * count, (kind,), single if part == kind else halves(single))
 
 
-def _finished(bits: Any, kind: str, modifiers: tuple[str, ...]) -> Any:
-    bits = canonical(bits, kind)
-    if "ftz" in modifiers:
-        bits = flushed(bits, kind)
+def fused_half(values: list[Any], kind: str) -> Any:
+    """``a * b + c`` of loaded halves, rounded once. For f16 in float32: the product is exact, the sum made odd."""
+    a, b, c = values
+    if kind != "f16" or not isinstance(a, np.ndarray):
+        return FORMATS[kind].store(odd_sum(a, b, c))
+    return store_single(to_odd(*two_sum(a * b, c)), kind)
+
+
+def _clamped(bits: Any, kind: str, modifiers: tuple[str, ...]) -> Any:
     nan = np.uint16(FORMATS[kind].exponent)
     if "sat" in modifiers:
         # below zero and NaN give zero; positive floats are ordered as their bits are
@@ -102,7 +113,6 @@ def half_extreme(base: str, kind: str, nan: bool, ftz: bool, xorsign: bool) -> F
         a_nan, b_nan = (a & ~_SIGN) > infinite, (b & ~_SIGN) > infinite
         # a NaN loses to the other operand, or wins
         bits = np.where(a_nan, a if nan else b, np.where(b_nan, b if nan else a, bits))
-        bits = canonical(bits, kind)
-        return give(bits if signs is None else bits | signs, out)
+        return give(canonical(bits if signs is None else bits | signs, kind), out)
 
     return best

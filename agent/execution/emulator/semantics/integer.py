@@ -1,11 +1,12 @@
 """Integer arithmetic: sums with carry, products, quotients, minima. PTX ISA 9.7.1 and 9.7.2."""
 
+from sys import byteorder
 from typing import Any
 
 import numpy as np
 
 from agent.execution.emulator.instruction import Instruction
-from agent.execution.emulator.semantics.arrays import Array, raw_dtype, share, typed_dtype, width
+from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, share, typed_dtype, width
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule, typed
 
 _WIDER = {"u16": "u32", "s16": "s32", "b16": "u32", "u32": "u64", "s32": "s64", "b32": "u64"}
@@ -160,24 +161,40 @@ def _quotient(instruction: Instruction) -> Meaning:
     quotient = _signed_quotient if kind.startswith("s") else _quotient_or_ones
     if instruction.base == "div":
         return Meaning((kind, kind), (kind,), quotient)
-    return Meaning((kind, kind), (kind,), lambda a, b, out=None: give(a - b * quotient(a, b), out))
+    return Meaning((kind, kind), (kind,), lambda a, b, out=None: give(_remainder(a, b, quotient(a, b)), out))
+
+
+def _remainder(a: Array, b: Array, quotient: Array) -> Any:
+    """What is left; all ones where the divisor is zero, as cards have it."""
+    rest = a - b * quotient
+    zero = b == 0
+    return choose(zero, ~a.dtype.type(0), rest) if zero.any() else rest
 
 
 def _quotient_or_ones(a: Array, b: Array, out: Array | None = None) -> Any:
     """PTX leaves division by zero open; cards answer with all ones."""
     quotient = np.floor_divide(a, b)
     zero = b == 0
-    if zero.any():
-        quotient = np.where(zero, ~a.dtype.type(0), quotient)
-    return give(quotient, out)
+    return give(choose(zero, ~a.dtype.type(0), quotient) if zero.any() else quotient, out)
 
 
 def _signed_quotient(a: Array, b: Array, out: Array | None = None) -> Any:
-    """Division towards zero, by way of magnitudes: the smallest number has one too (2**(n-1))."""
-    top = a.dtype.type(a.dtype.itemsize * 8 - 1)
-    quotient = _quotient_or_ones(np.where(a >> top, 0 - a, a), np.where(b >> top, 0 - b, b))
-    quotient = np.where((a ^ b) >> top, 0 - quotient, quotient)
-    return give(np.where(b == 0, ~a.dtype.type(0), quotient), out)
+    """Division towards zero. Up to 32 bits a float64 quotient, cut off, is exact; else by way of magnitudes."""
+    of = a.dtype.type
+    if a.dtype.itemsize < 8:
+        signed = np.dtype(f"i{a.dtype.itemsize}")
+        quotient = (
+            np.divide(a.view(signed), b.view(signed), dtype=np.float64).astype(np.int32).astype(signed).view(a.dtype)
+        )
+        # the smallest number has no counterpart: its quotient by -1 is itself, whatever the conversion made of it
+        special = (b == 0) | (b == ~of(0))
+        if np.any(special):
+            quotient = choose(special, choose(b == 0, ~of(0), 0 - a), quotient)
+        return give(quotient, out)
+    top = of(63)
+    quotient = _quotient_or_ones(choose(a >> top, 0 - a, a), choose(b >> top, 0 - b, b))
+    quotient = choose((a ^ b) >> top, 0 - quotient, quotient)
+    return give(choose(b == 0, ~of(0), quotient), out)
 
 
 @rule("neg", "abs", kinds=("int",))
@@ -222,6 +239,9 @@ def halves(function: Function) -> Function:
     """A function of 16-bit arrays as one of 32-bit arrays that hold two such numbers each."""
 
     def packed(*arrays: Array, out: Array | None = None) -> Any:
+        if all(array.ndim == 1 and array.flags.c_contiguous for array in arrays) and byteorder == "little":
+            # both numbers of every lane at once, as they lie in memory
+            return give(function(*[array.view(np.uint16) for array in arrays]).view(np.uint32), out)
         low = function(*[array.astype(np.uint16) for array in arrays])
         high = function(*[(array >> np.uint32(16)).astype(np.uint16) for array in arrays])
         shifted = np.left_shift(high, np.uint32(16), dtype=np.uint32)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agent.execution.emulator.instruction import Instruction, Vector
-from agent.execution.emulator.semantics.arrays import Array, raw_dtype, share, typed_dtype, width
+from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, typed_dtype, width
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule
 
 
@@ -52,15 +52,6 @@ def _unpack(part: str, count: int) -> Function:
 def _select(instruction: Instruction) -> Meaning:
     kind = instruction.types[0]
     return Meaning((kind, kind, "pred"), (kind,), lambda a, b, p, out=None: choose(p, a, b, out))
-
-
-def choose(condition: Array, yes: Array, no: Array, out: Array | None) -> Any:
-    """``condition ? yes : no``."""
-    if out is None or share(out, yes, condition):
-        return give(np.where(condition, yes, no), out)
-    np.copyto(out, no)
-    np.copyto(out, yes, where=condition)
-    return out
 
 
 @rule("slct", modifiers="ftz")
