@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agent.execution import gpu, toolkit
 from agent.execution.compiler import pool
@@ -19,22 +19,27 @@ _ASK_SECONDS = 20
 
 @frozen
 class Capability:
-    """``detail`` is a version, a list, or why it is missing; ``mend`` the command that mends it (empty if present)."""
+    """``detail`` is a version, a list, or why it is missing; ``mend`` the command that mends it (empty if present).
+    ``required``: nothing works without it."""
 
     name: str
     present: bool
     detail: str
     mend: str = ""
+    required: bool = False
 
 
 def capabilities() -> tuple[Capability, ...]:
     """Everything ``cuda-lsp doctor`` lists, most basic first. Starts child processes, but no context on a card."""
-    return (
+    required = (
         _python(),
         _package("tree-sitter", "pip install 'tree-sitter>=0.26.1,<0.27'"),
         _package("tree-sitter-cuda", "pip install 'tree-sitter-cuda>=0.21.2'"),
         _cupy(),
         _nvrtc(),
+    )
+    return (
+        *(evolve(capability, required=True) for capability in required),
         _headers(),
         _gpu(),
         _tool("nvcc", "whole files are not compiled", _TOOLKIT),

@@ -114,7 +114,7 @@ def open_device(choice: str) -> Device:
 def compiler_options(
     device: Device, target: Target, settings: Settings, workload: Workload | None, flags: tuple[str, ...]
 ) -> Options:
-    """Flags of the project, of the directive and of the command line, each once. What runs on a card is built for it."""
+    """Flags of the project, of the directive and of the command line, each once. A card runs its own architecture."""
     included = tuple(f"-I{folder}" for folder in settings.include)
     stated = workload.flags if workload else ()
     arch = device.arch if isinstance(device, Gpu) else target.arch

@@ -1,4 +1,4 @@
-"""The JSON Schema of every ``--json`` output, derived from the values themselves: ``python -m cuda_lsp.terminal.schema``."""
+"""The JSON Schema of every ``--json``, derived from the values: ``python -m cuda_lsp.terminal.schema``."""
 
 import enum
 import json
