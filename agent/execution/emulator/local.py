@@ -132,7 +132,8 @@ def _word(words: Array, lanes: Lanes, index: Array) -> Array:
     else:
         row: Array = words[int(index[0, 0])]
         found = row.copy() if lanes.whole else row.take(lanes.flat)
-    return found.reshape(lanes.shape)
+    word: Array = found.reshape(lanes.shape)
+    return word
 
 
 def _put(words: Array, lanes: Lanes, offsets: Array, width: int, value: Array) -> None:

@@ -98,9 +98,9 @@ def _write(
     view = buffer.views[width]
     for k, value in enumerate(values):
         place = index + k if k else index
-        if place.size < value.size:
-            # all blocks store to the same places: the last lane's value stays
-            view[np.broadcast_to(place, value.shape)] = value
+        if value.shape[0] > place.shape[0] or value.shape[1] > place.shape[1]:
+            # several lanes store to the same place: the last one's value stays
+            view[np.broadcast_to(place, lanes.shape)] = value
         else:
             view[place] = value
         if buffer.written is not None:
