@@ -19,8 +19,8 @@ LARGE_CHANGE_NEEDS = 1.1
 
 def survivors(nodes: Sequence[Node], beam: int) -> tuple[Node, ...]:
     """The parents of the next round: the ``beam`` fastest right nodes, and beside them, for one round, a right node
-    that is no faster yet moved the counter that its idea named by at least half of what was expected. Winners of published
-    searches came through such steps (four of thirteen in CRFM's convolution)."""
+    that is no faster yet moved the counter that its idea named by at least half of what was expected. Winners of
+    published searches came through such steps (four of thirteen in CRFM's convolution)."""
     right = [node for node in nodes if node.verdict and node.verdict.shown]
     faster = sorted((node for node in right if node.ratio > 1.0), key=lambda node: -node.ratio)[:beam]
     kept = [evolve(node, stale=node.stale + 1) for node in right if node not in faster and moved_its_counter(node)]

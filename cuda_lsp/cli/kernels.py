@@ -79,7 +79,7 @@ def _listed(document: Document, kernel: Kernel, card: Target, settings: Settings
     if kernel.damage:
         return evolve(listed, problem=kernel.damage)
     try:
-        workload = find_workload(document, kernel)
+        workload = find_workload(document, kernel, settings)
     except (NoWorkload, WorkloadError) as error:
         return evolve(listed, problem=f"no workload: {error}")
     listed = evolve(listed, workload=arguments(workload), origin=origin(workload))

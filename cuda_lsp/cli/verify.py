@@ -109,7 +109,7 @@ def _at_revision(path: str, revision: str) -> bytes:
 
 def _judge(opened: Opened, changed: Document, setting: Setting, lossy: bool, screen: Screen) -> Verdict:
     try:
-        plan = plan_of(changed, opened.workload)
+        plan = plan_of(changed, opened.workload, opened.document)
     except (WorkloadError, SourceError) as error:
         raise CommandError(Exit.INPUT, f"{changed.path}: {error}") from error
     prepared = prepare(opened.program, opened.workload, setting)

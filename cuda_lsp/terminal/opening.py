@@ -15,7 +15,7 @@ from agent.source.kernel import Kernel
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.program import Program
-from agent.workload.settings import Settings, load_settings
+from agent.workload.settings import Settings, SettingsError, read_settings
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
 
@@ -47,8 +47,8 @@ def open_document(path: str) -> Document:
 def open_settings(path: str) -> Settings:
     """The project's settings, or empty ones."""
     try:
-        return load_settings(Path(path).resolve().parent) or Settings(Path())
-    except WorkloadError as error:
+        return read_settings(Path(path).resolve().parent)
+    except SettingsError as error:
         raise CommandError(Exit.INPUT, str(error)) from error
 
 
@@ -75,7 +75,7 @@ def open_kernel(path: str, name: str | None, document: Document | None = None) -
     kernel, others = choose_kernel(document, name)
     settings = open_settings(path)
     try:
-        workload = find_workload(document, kernel)
+        workload = find_workload(document, kernel, settings)
     except NoWorkload as error:
         raise CommandError(Exit.INPUT, _questions(document, kernel, error)) from error
     except WorkloadError as error:
@@ -115,7 +115,6 @@ def compiler_options(
     device: Device, target: Target, settings: Settings, workload: Workload | None, flags: tuple[str, ...]
 ) -> Options:
     """Flags of the project, of the directive and of the command line, each once. A card runs its own architecture."""
-    included = tuple(f"-I{folder}" for folder in settings.include)
     stated = workload.flags if workload else ()
     arch = device.arch if isinstance(device, Gpu) else target.arch
-    return Options(arch=arch, flags=tuple(dict.fromkeys((*settings.flags, *included, *stated, *flags))))
+    return Options(arch=arch, flags=tuple(dict.fromkeys((*settings.flags, *stated, *flags))))
