@@ -39,6 +39,13 @@ _CUB_CLASS = re.compile(
     r"RunLengthDecode|Scan|Shuffle|Store)"
 )
 _HUMP = re.compile(r"[A-Z]")
+# Headers of the host and of the toolkit that a device slice does without; any other one that is not found is missed.
+_HOST = re.compile(
+    r"[\w]+|c?(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|malloc|math|memory|setjmp|signal|stdarg|"
+    r"stdbool|stddef|stdint|stdio|stdlib|string|strings|time|unistd|getopt|pthread|omp|mpi|libgen|wchar|dirent|fcntl)\.h|"
+    r"(?:sys|arpa|netinet|linux|bits|thrust|cub|crt|nvtx3|experimental|opencv2|torch|ATen|c10|boost|GL|pybind11)/.*|"
+    r"(?:cuda|cu|nv|device|math|vector|texture|surface|driver|builtin|channel|library|sm)\w*\.h(?:pp)?|npp\w*\.h|windows\.h"
+)
 _LIMIT = 4 << 20
 
 
@@ -51,6 +58,11 @@ def kept_header(include: Include, words: frozenset[str]) -> tuple[str, ...] | No
                 return ()
             return _used_cub(words) if include.name == "cub/cub.cuh" else (include.name,)
     return None
+
+
+def is_missed(include: Include) -> bool:
+    """True for a ``<header>`` that is neither the host's nor the toolkit's: its absence explains errors that follow."""
+    return _HOST.fullmatch(include.name) is None
 
 
 def _used_cub(words: frozenset[str]) -> tuple[str, ...]:

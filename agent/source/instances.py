@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
-from tree_sitter import Node, Query, QueryCursor
+from tree_sitter import Node, Query
 
 from agent.source.document import Document
 from agent.source.errors import SliceError
@@ -13,7 +13,7 @@ from agent.source.kernels import parameters_of, template_parameters
 from agent.source.launch import LaunchSite
 from agent.source.launches import function_name
 from agent.source.names import names_in
-from agent.source.nodes import declared_name, descendants, enclosing, node_text
+from agent.source.nodes import captured, declared_name, descendants, enclosing, node_text
 from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
@@ -24,6 +24,7 @@ _VECTOR = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]\Z|u?
 _NUMBER = re.compile(r"[\w.\s+*/()<>-]+\Z")
 _CALLS = Query(LANGUAGE, "(call_expression function: [(template_function) (identifier)]) @call")
 _DECLARING = ("declaration", "parameter_declaration", "optional_parameter_declaration")
+_CONSTRUCTED = re.compile(r"(\w+)\s*[({]")  # ``Add(1)``, ``Add{}``
 _DEPTH = 3
 
 
@@ -108,7 +109,7 @@ def _environments(document: Document, function: Node, given: frozenset[str], dep
     template = tuple(template_parameters(document.text, outer))
     parameters = tuple(parameters_of(document.text, declarator, document.blanks))
     name = function_name(document.text, function)
-    for call in QueryCursor(_CALLS).captures(document.tree.root_node).get("call", []) if depth < _DEPTH else ():
+    for call in captured(_CALLS, document.tree.root_node) if depth < _DEPTH else ():
         called = call.child_by_field_name("function")
         own = called.child_by_field_name("name") if called and called.type == "template_function" else called
         caller = enclosing(call, "function_definition")
@@ -160,6 +161,8 @@ def _deduced(scope: _Scope, parameters: Sequence[Parameter], arguments: Sequence
     for parameter, argument in zip(parameters, arguments, strict=False):
         if parameter.element != name or scope.function is None:
             continue
+        if (made := _CONSTRUCTED.match(argument)) and made.group(1) in scope.given:
+            return made.group(1)
         outermost = enclosing(scope.function, "template_declaration") or scope.function
         for node in descendants(outermost, *_DECLARING):
             kind = node.child_by_field_name("type")

@@ -11,7 +11,7 @@ from agent.source.blanking import blanks_in
 from agent.source.document import Document
 from agent.source.lexing import Directive, Macro, macro_of, scan
 from agent.source.macros import KNOWN_SPECIFIER
-from agent.source.names import names_in
+from agent.source.names import declared_names, names_in
 from agent.source.nodes import declared_name, descendants, span_of, text_of
 from agent.source.span import Span
 
@@ -19,7 +19,7 @@ _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specif
 DEVICE = re.compile(rb"\b(?:__device__|__global__|__constant__|__managed__|__shared__|texture|surface)\b")
 _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|constinit)\b")
 CONSTEXPR = re.compile(rb"\bconst(?:expr|eval)\b")
-_SYMBOL = re.compile(rb"\b(?:__constant__|__device__|__managed__)\b")
+_SYMBOL = re.compile(rb"\b(?:__constant__|__device__)\b")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PASTE = re.compile(r"\s*##\s*")
 _USING = re.compile(rb"\busing\s+namespace\s+([\w:\s]+?)\s*;")
@@ -40,6 +40,12 @@ class Item:
     gives: frozenset[str]
     device: bool
     node: Node | None = field(repr=False)
+    host_constexpr: bool = False
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The names in it that nothing inside it declares."""
+        return self.takes if self.node is None else self.takes - declared_names(self.document.text, self.node)
 
     @cached_property
     def takes(self) -> frozenset[str]:
@@ -230,22 +236,32 @@ class _Reader:
             kind = "operator"
         if inner.type == "using_declaration" and _USING.search(self.text, span.start, span.end):
             kind = "using"
-        return Item(self.document, span, kind, gives, self._device(inner, kind, span), node)
+        annotated = self._annotated(inner, kind, span)
+        host = kind in ("function", "operator") and not annotated and bool(CONSTEXPR.search(self._head(inner, span)))
+        device = annotated or host or kind in ("type", "using", "other") or self._constant(inner, kind, span)
+        return Item(self.document, span, kind, gives, device, node, host)
 
-    def _device(self, node: Node, kind: str, span: Span) -> bool:
-        if kind in ("type", "using", "other"):
-            return True
+    def _head(self, node: Node, span: Span) -> bytes:
+        """What stands before a function's body or a variable's value."""
         body = next((n for n in node.children if n.type in ("compound_statement", "field_initializer_list")), None)
         head = self.text[span.start : body.start_byte if body else span.end]
-        if kind == "variable":
-            equals = head.find(b"=")
-            head = head[:equals] if equals >= 0 else head
+        return head if body else head.partition(b"=")[0]
+
+    def _annotated(self, node: Node, kind: str, span: Span) -> bool:
+        """True with a ``__device__`` or the like, written or inside a macro."""
+        if kind not in ("function", "operator", "variable"):
+            return False
+        head = self._head(node, span)
         hidden = " ".join(b.expansion for b in blanks_in(self.document.blanks, span.start, span.start + len(head)))
-        if DEVICE.search(head) or "__device__" in hidden or "__global__" in hidden or known_device(head):
-            return True
-        if kind == "variable":
-            return bool(_CONSTANT.search(head)) and (b"*" not in head or bool(CONSTEXPR.search(head)))
-        return bool(CONSTEXPR.search(head))
+        spelled = "__device__" in hidden or "__global__" in hidden
+        return spelled or bool(DEVICE.search(head)) or known_device(head)
+
+    def _constant(self, node: Node, kind: str, span: Span) -> bool:
+        """True for a variable whose value device code may use though its storage is the host's."""
+        head = self._head(node, span)
+        if kind != "variable" or not _CONSTANT.search(head):
+            return False
+        return b"*" not in head or bool(CONSTEXPR.search(head))
 
 
 def known_device(head: bytes) -> bool:
@@ -324,7 +340,7 @@ def _expanded_names(macro: Macro, arguments: str) -> frozenset[str]:
 
 
 def symbol_names(item: Item) -> Iterator[str]:
-    """The ``__constant__``/``__device__``/``__managed__`` variables that an item declares."""
+    """The ``__constant__``/``__device__`` variables that an item declares (NVRTC cannot name a ``__managed__`` one)."""
     head = item.document.text[item.span.start : item.span.end]
     equals = head.find(b"=")
     if item.kind == "variable" and _SYMBOL.search(head[:equals] if equals >= 0 else head):

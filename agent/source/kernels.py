@@ -4,14 +4,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from tree_sitter import Node, Query, QueryCursor, Tree
+from tree_sitter import Node, Query, Tree
 
 from agent.source.blanking import Blank, blanks_in
 from agent.source.brackets import match_brackets
 from agent.source.kernel import Kernel, Parameter, TemplateParameter
 from agent.source.lexing import scan
 from agent.source.names import free_names
-from agent.source.nodes import ancestors, declared_name, first_error, span_of, text_of
+from agent.source.nodes import ancestors, captured, declared_name, first_error, span_of, text_of
 from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
@@ -35,7 +35,7 @@ def find_kernels(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[Kern
 
 def _definitions(tree: Tree, blanks: Sequence[Blank]) -> Iterator[Node]:
     disguised = [blank.span.end for blank in blanks if "__global__" in blank.expansion]
-    for node in QueryCursor(_DEFINITIONS).captures(tree.root_node).get("definition", []):
+    for node in captured(_DEFINITIONS, tree.root_node):
         body = node.child_by_field_name("body")
         if body is None or body.type != "compound_statement":
             continue

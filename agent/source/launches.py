@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tree_sitter import Node, Query, QueryCursor, Tree
+from tree_sitter import Node, Query, Tree
 
 from agent.source.blanking import Blank
 from agent.source.launch import LaunchSite
-from agent.source.nodes import ancestors, declared_name, enclosing_loops, first_error, span_of, text_of
+from agent.source.nodes import ancestors, captured, declared_name, enclosing_loops, first_error, span_of, text_of
 from agent.source.parsing import LANGUAGE
 
 _LAUNCHES = Query(LANGUAGE, "(call_expression (kernel_call_syntax)) @launch")
@@ -16,8 +16,7 @@ def find_launches(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[Lau
     """All launch sites in text order. A launch inside a macro's body is not seen."""
     if b"<<" not in text:
         return ()
-    nodes = QueryCursor(_LAUNCHES).captures(tree.root_node).get("launch", [])
-    found = (_launch(text, node) for node in sorted(nodes, key=lambda node: node.start_byte))
+    found = (_launch(text, node) for node in captured(_LAUNCHES, tree.root_node))
     return tuple(site for site in found if site is not None)
 
 

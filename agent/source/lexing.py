@@ -68,6 +68,11 @@ class Scan:
     directives: tuple[Directive, ...]
 
 
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(words.split())
+
+
 def spaces(piece: bytes) -> bytes:
     """As many spaces as ``piece`` has bytes, its line ends kept."""
     return piece.translate(_SPACES)

@@ -2,30 +2,11 @@
 
 import re
 
-from agent.source.lexing import Macro
+from agent.source.lexing import Macro, word_set
 
-_SPECIFIERS = frozenset(
-    [
-        "__host__",
-        "__device__",
-        "__global__",
-        "__forceinline__",
-        "__noinline__",
-        "__inline__",
-        "__inline",
-        "__forceinline",
-        "inline",
-        "static",
-        "extern",
-        "constexpr",
-        "noexcept",
-        "__restrict__",
-        "__restrict",
-        "restrict",
-        "__shared__",
-        "__constant__",
-        "void",
-    ]
+_SPECIFIERS = word_set(
+    "__host__ __device__ __global__ __forceinline__ __noinline__ __inline__ __inline __forceinline inline static "
+    "extern constexpr noexcept __restrict__ __restrict restrict __shared__ __constant__ void"
 )
 _SPECIFIER_TOKEN = re.compile(
     r"(?:__attribute__|__declspec|__launch_bounds__|__align__|alignas|__maxnreg__|__cluster_dims__)\s*"

@@ -4,145 +4,24 @@ import re
 
 from tree_sitter import Node
 
-from agent.source.lexing import scan
+from agent.source.lexing import scan, word_set
 from agent.source.nodes import declared_name, text_of, walk
 from agent.source.span import Span
 
 # not a member (``p.x``, ``p->x``); ``1.f`` and ``...`` are no members either, and no words
 _NAME = re.compile(rb"(?<![\w.])(?<!->)[A-Za-z_]\w*|(?<=\.\.)[A-Za-z_]\w*")
-_KEYWORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "and",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "char8_t",
-        "class",
-        "concept",
-        "const",
-        "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
-        "continue",
-        "co_await",
-        "co_return",
-        "co_yield",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "nullptr",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "requires",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "final",
-        "override",
-        "_Pragma",
-        "__maxnreg__",
-        "__cluster_dims__",
-        "__block_size__",
-        "__attribute__",
-        "__declspec",
-        "__global__",
-        "__device__",
-        "__host__",
-        "__shared__",
-        "__constant__",
-        "__managed__",
-        "__forceinline__",
-        "__noinline__",
-        "__restrict__",
-        "__restrict",
-        "__launch_bounds__",
-        "__align__",
-        "__grid_constant__",
-        "__inline__",
-        "__inline",
-        "__asm__",
-        "__asm",
-        "__volatile__",
-        "define",
-        "undef",
-        "include",
-        "ifdef",
-        "ifndef",
-        "endif",
-        "elif",
-        "defined",
-        "pragma",
-        "unroll",
-        "once",
-        "error",
-        "warning",
-        "line",
-        "threadIdx",
-        "blockIdx",
-        "blockDim",
-        "gridDim",
-        "warpSize",
-    ]
+_KEYWORD = re.compile(rb"#\s*\w*(?:(?<=pragma)\s*(?:unroll|nounroll|once)\b)?")
+_KEYWORDS = word_set(
+    "alignas alignof and asm auto bool break case catch char char16_t char32_t char8_t class concept const "
+    "const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete do "
+    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept not nullptr operator or private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor final "
+    "override _Pragma __maxnreg__ __cluster_dims__ __block_size__ __attribute__ __declspec __global__ __device__ "
+    "__host__ __shared__ __constant__ __managed__ __forceinline__ __noinline__ __restrict__ __restrict "
+    "__launch_bounds__ __align__ __grid_constant__ __inline__ __inline __asm__ __asm __volatile__ defined "
+    "threadIdx blockIdx blockDim gridDim warpSize"
 )
 _DECLARING = frozenset(
     {
@@ -164,7 +43,7 @@ def names_in(text: bytes) -> frozenset[str]:
     words = set(_NAME.findall(scanned.code))
     for directive in scanned.directives:
         if directive.keyword not in ("include", "error", "warning", "line"):
-            words.update(_NAME.findall(scan(directive.text.lstrip(b"#")).code))
+            words.update(_NAME.findall(scan(_KEYWORD.sub(b"", directive.text)).code))
     return frozenset(word.decode() for word in words) - _KEYWORDS
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tree_sitter import Node
+from tree_sitter import Node, Query, QueryCursor
 
 from agent.source.errors import SourceError
 from agent.source.span import Span
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent.source.kernel import Kernel
 
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_NAMES = frozenset({"identifier", "field_identifier", "type_identifier", "primitive_type"})
 IDENTIFIERS = frozenset({"identifier", "type_identifier", "namespace_identifier", "field_identifier"})
 
 
@@ -86,7 +87,8 @@ def identifiers(node: Node, text: bytes, name: str | None = None) -> Iterator[No
 
 def declared_name(declarator: Node | None) -> Node | None:
     """The identifier inside a declarator such as ``*const x[4]`` or ``(&f)(int)``; None for an abstract one."""
-    while declarator is not None and declarator.type not in ("identifier", "field_identifier", "type_identifier"):
+    # a name such as uint32_t is a primitive type to the grammar, also where a file defines it itself
+    while declarator is not None and declarator.type not in _NAMES:
         inner = declarator.child_by_field_name("declarator")
         if inner is None and declarator.type in (
             "parenthesized_declarator",
@@ -99,6 +101,15 @@ def declared_name(declarator: Node | None) -> Node | None:
             )
         declarator = inner
     return declarator
+
+
+def captured(query: Query, node: Node) -> list[Node]:
+    """What a query with one capture finds at or below ``node``, in text order, outer nodes first.
+
+    The order in which the library gives nodes that begin at the same byte changes from call to call.
+    """
+    found = [each for nodes in QueryCursor(query).captures(node).values() for each in nodes]
+    return sorted(found, key=lambda each: (each.start_byte, -each.end_byte))
 
 
 def first_error(node: Node) -> Node | None:

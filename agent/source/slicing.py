@@ -7,17 +7,20 @@ from pathlib import Path
 from attrs import field, frozen
 
 from agent.source.document import Document
-from agent.source.errors import SliceError, UnknownKernel
-from agent.source.includes import kept_header, local_header
+from agent.source.errors import SliceError, SourceError, UnknownKernel
+from agent.source.includes import is_missed, kept_header, local_header
 from agent.source.instances import name_expression
 from agent.source.items import Block, Conditional, Entry, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
 from agent.source.names import names_in
+from agent.source.nodes import kernel_node
 from agent.source.stripping import device_text
 from agent.source.substitutes import prologue
 from agent.source.writing import Writer
 
 _STD = re.compile(r"\bstd\s*::\s*(\w+)")
+# a branch that is only there when one macro is defined
+_NEEDS = re.compile(r"#\s*(?:ifdef\s+(\w+)|(?:el)?if\s+defined\s*\(?\s*(\w+)\s*\)?$|(?:el)?if\s+([A-Za-z_]\w*)$)")
 _DEPTH = 32
 
 
@@ -26,9 +29,10 @@ class Slice:
     """``text`` compiles alone. ``names`` are NVRTC's name expressions for the kernels asked for, in that order.
 
     ``headers`` are (name, text) pairs that ``text`` includes and no folder holds. ``symbols`` are the
-    ``__constant__``, ``__device__`` and ``__managed__`` variables in it, qualified. ``dropped`` says which local
-    headers could not be read and why. ``relaxed`` names ``constexpr`` functions that got a ``__device__``: nvcc
-    evaluates these at compile time only, NVRTC does not take them at all.
+    ``__constant__`` and ``__device__`` variables in it, qualified. ``dropped`` says what was
+    left out and why: headers that were not found, kernels inside an ``#ifdef`` of an undefined macro. ``relaxed``
+    names ``constexpr`` functions that got a ``__device__``, which NVRTC wants and nvcc does not: those that constants
+    need, and with ``--expt-relaxed-constexpr`` those that device code calls.
     """
 
     text: str
@@ -54,29 +58,36 @@ class _Unit:
             yield from header.documents()
 
 
-def device_slice(document: Document, names: Sequence[str], folders: Sequence[str] = ()) -> Slice:
-    """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders.
+def device_slice(
+    document: Document, names: Sequence[str], folders: Sequence[str] = (), relaxed_constexpr: bool = False
+) -> Slice:
+    """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders,
+    ``relaxed_constexpr`` says that the user's nvcc gets ``--expt-relaxed-constexpr``.
 
     Raises UnknownKernel, and SliceError for a kernel that the parser lost or a template without known arguments.
     """
     dropped: list[str] = []
     unit = _load(document, folders, dropped, {str(Path(document.path).resolve())}, 0)
-    items = list(_items(unit, unit.entries, frozenset()))
-    expressions = tuple(_expression(unit, name, items) for name in names)
+    found = list(_items(unit, unit.entries, frozenset(), ()))
+    expressions = tuple(_expression(unit, name, found) for name in names)
     roots = frozenset().union(*(names_in(name.encode()) for name in expressions))
-    chosen = _closure(items, roots)
+    chosen = _closure(found, roots)
+    if not relaxed_constexpr:
+        chosen = _closure([each for each in found if not _called_on_device(each.item, chosen)], roots)
+    unknown = frozenset(["an unknown header"] if dropped else [])
+    dropped += _undefined(found, [_bare(name) for name in expressions])
     words = roots.union(*(item.takes for item in chosen))
     writer = Writer()
-    output = _Output(writer, {id(item) for item in chosen}, words)
+    output = _Output(writer, {id(item) for item in chosen}, words, relaxed_constexpr)
     output.write(unit, unit.entries, ())
     body = writer.text()
     given = frozenset().union(*(item.gives for item in chosen))
     includes = frozenset(
         include.name for part in _units(unit) for include in _includes(part.entries) if not include.quoted
     )
-    unknown = frozenset(["an unknown header"] if dropped else [])
+    first = prologue(words, frozenset(_STD.findall(body)), given, includes | unknown, relaxed_constexpr)
     return Slice(
-        text=prologue(words, frozenset(_STD.findall(body)), given, includes | unknown) + body,
+        text=first + body,
         names=expressions,
         headers=(),
         symbols=tuple(dict.fromkeys(output.symbols)),
@@ -89,13 +100,13 @@ def device_slice(document: Document, names: Sequence[str], folders: Sequence[str
 def _load(document: Document, folders: Sequence[str], dropped: list[str], seen: set[str], depth: int) -> _Unit:
     unit = _Unit(document, entries(document))
     for include in _includes(unit.entries):
-        if kept_header(include, frozenset()) is not None or not (include.quoted or folders):
+        if kept_header(include, frozenset()) is not None:
             continue
         header = local_header(include, document, folders)
         if isinstance(header, str):
-            if include.quoted:
+            if include.quoted or is_missed(include):
                 line = document.line(include.span.start)
-                dropped.append(f'{document.path or "text"}:{line}: #include "{include.name}": {header}')
+                dropped.append(f"{document.path or 'text'}:{line}: {include.name}: {header}")
             continue
         place = str(Path(header.path).resolve())
         if place not in seen and depth < _DEPTH:
@@ -121,26 +132,60 @@ def _includes(entries: Sequence[Entry]) -> Iterator[Include]:
                 yield from _includes(inside)
 
 
-def _items(unit: _Unit, entries: Sequence[Entry], conditions: frozenset[str]) -> Iterator[tuple[Item, frozenset[str]]]:
-    """Every item with the names that the ``#if`` lines around it read."""
+@frozen(eq=False)
+class _Found:
+    """An item, the names that the ``#if`` lines around it read, and the directives of the branches that it is in."""
+
+    item: Item
+    conditions: frozenset[str] = frozenset()
+    branches: tuple[str, ...] = ()
+
+
+def _items(
+    unit: _Unit, entries: Sequence[Entry], conditions: frozenset[str], branches: tuple[str, ...]
+) -> Iterator[_Found]:
     for entry in entries:
         if isinstance(entry, Item):
-            yield entry, conditions
+            yield _Found(entry, conditions, branches)
         elif isinstance(entry, Block):
-            yield from _items(unit, entry.children, conditions)
+            yield from _items(unit, entry.children, conditions, branches)
         elif isinstance(entry, Conditional):
-            for _, inside in entry.branches:
-                yield from _items(unit, inside, conditions | entry.takes)
+            for span, inside in entry.branches:
+                branch = " ".join(unit.document.slice_text(span).split())
+                yield from _items(unit, inside, conditions | entry.takes, (*branches, branch))
         elif (header := unit.headers.get(entry.span.start)) is not None:
-            yield from _items(header, header.entries, conditions)
+            yield from _items(header, header.entries, conditions, branches)
 
 
-def _expression(unit: _Unit, name: str, items: Sequence[tuple[Item, frozenset[str]]]) -> str:
+def _undefined(found: Sequence[_Found], kernels: Sequence[str]) -> Iterator[str]:
+    """Kernels that only a macro from the command line brings to life."""
+    given = _given(found)
+    for kernel in kernels:
+        places = [each for each in found if kernel in each.item.gives and each.item.device]
+        for branch in places[0].branches if len(places) == 1 else ():
+            match = _NEEDS.match(branch)
+            macro = next(filter(None, match.groups())) if match else ""
+            if macro and macro not in given and not macro.startswith("__"):
+                yield f"{kernel} is there only if {macro} is defined, which nothing here does: compile with -D{macro}"
+
+
+def _given(found: Sequence[_Found]) -> frozenset[str]:
+    return frozenset().union(*(each.item.gives for each in found))
+
+
+def _bare(expression: str) -> str:
+    return expression.partition("<")[0].rpartition("::")[2]
+
+
+def _expression(unit: _Unit, name: str, found: Sequence[_Found]) -> str:
     base, bracket, arguments = name.partition("<")
     kernel, home = _find(unit, base)
-    given = frozenset().union(*(item.gives for item, _ in items))
-    if kernel.damage is not None and not kernel.parameters and kernel.name not in given:
-        raise SliceError(f"{kernel.qualified_name} cannot be compiled alone: {kernel.damage}")
+    given = _given(found)
+    if kernel.damage is not None:
+        try:
+            kernel_node(home, kernel)
+        except SourceError:
+            raise SliceError(f"{kernel.qualified_name} cannot be compiled alone: {kernel.damage}") from None
     if bracket:
         return f"{kernel.qualified_name}<{arguments}"
     return name_expression(unit.document, home, kernel, given)
@@ -157,14 +202,14 @@ def _find(unit: _Unit, name: str) -> tuple[Kernel, Document]:
         raise
 
 
-def _closure(items: Sequence[tuple[Item, frozenset[str]]], roots: frozenset[str]) -> list[Item]:
+def _closure(found: Sequence[_Found], roots: frozenset[str]) -> list[Item]:
     """The device items that ``roots`` need, directly or through others."""
     by_name: dict[str, list[int]] = {}
-    for place, (item, _) in enumerate(items):
-        if item.device and item.kind not in ("operator", "using"):
-            for name in item.gives:
+    for place, each in enumerate(found):
+        if each.item.device and each.item.kind not in ("operator", "using"):
+            for name in each.item.gives:
                 by_name.setdefault(name, []).append(place)
-    operators = [place for place, (item, _) in enumerate(items) if item.kind == "operator" and item.device]
+    operators = [place for place, each in enumerate(found) if each.item.kind == "operator" and each.item.device]
     chosen: set[int] = set()
     needed: set[str] = set()
     waiting = list(roots)
@@ -177,25 +222,38 @@ def _closure(items: Sequence[tuple[Item, frozenset[str]]], roots: frozenset[str]
             for place in by_name.get(name, ()):
                 if place not in chosen:
                     chosen.add(place)
-                    waiting += items[place][0].takes | items[place][1]
+                    waiting += found[place].item.takes | found[place].conditions
         # no use spells an operator's name: one is taken when a type of its operands is in the slice
         for place in operators:
-            item, conditions = items[place]
-            if place not in chosen and (item.operands & needed):
+            if place not in chosen and found[place].item.operands & needed:
                 chosen.add(place)
-                waiting += item.takes | conditions
+                waiting += found[place].item.takes | found[place].conditions
     always = {
         place
-        for place, (item, _) in enumerate(items)
-        if item.kind == "pragma" or (item.kind == "using" and item.device)
+        for place, each in enumerate(found)
+        if each.item.kind == "pragma" or (each.item.kind == "using" and each.item.device)
     }
-    return [items[place][0] for place in sorted(chosen | always)]
+    return [found[place].item for place in sorted(chosen | always)]
+
+
+def _called_on_device(item: Item, chosen: Sequence[Item]) -> bool:
+    """True for a ``constexpr`` function of the host that a device function calls: nvcc refuses the call.
+
+    It may still be needed for a constant's value (``constexpr int N = next_power(100);``).
+    """
+    if not item.host_constexpr:
+        return False
+    return any(
+        other.kind == "function" and not other.host_constexpr and item.gives & (other.free - other.gives)
+        for other in chosen
+    )
 
 
 class _Output:
     """Writes the chosen items in the order of their files, on the lines that they have there."""
 
-    def __init__(self, writer: Writer, chosen: set[int], words: frozenset[str]) -> None:
+    def __init__(self, writer: Writer, chosen: set[int], words: frozenset[str], relaxed_constexpr: bool) -> None:
+        self.relaxed_constexpr = relaxed_constexpr
         self.writer = writer
         self.chosen = chosen
         self.words = words
@@ -221,7 +279,7 @@ class _Output:
                 self.writer.put(unit.document, entry.foot)
 
     def _item(self, item: Item, scope: tuple[str, ...]) -> None:
-        code, relaxed = device_text(item)
+        code, relaxed = device_text(item, self.relaxed_constexpr)
         self.relaxed += relaxed
         self.symbols += ("::".join((*scope, name)) for name in symbol_names(item))
         namespace = used_namespace(item)

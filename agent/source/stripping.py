@@ -14,8 +14,10 @@ _DEFAULTED = ("default_method_clause", "delete_method_clause")
 _VIRTUAL = re.compile(rb"\bvirtual\b|\boverride\b|=\s*0\s*;")
 
 
-def device_text(item: Item) -> tuple[bytes, list[str]]:
-    """The item's text with the same lines, and the names of the ``constexpr`` functions that were annotated in it."""
+def device_text(item: Item, relaxed_constexpr: bool) -> tuple[bytes, list[str]]:
+    """The item's text with the same lines, and the names of the ``constexpr`` functions that were annotated in it.
+
+    Members are annotated only with ``relaxed_constexpr``: without, nvcc takes no call of them in device code."""
     text, node = item.document.text, item.node
     if node is None or item.kind in ("macro", "using", "variable"):
         return text[item.span.start : item.span.end], []
@@ -25,12 +27,13 @@ def device_text(item: Item) -> tuple[bytes, list[str]]:
         head = _head(item, function, whole)
         if DEVICE.search(head) or known_device(head) or _hidden_device(item, whole):
             continue
+        member = whole.start > item.span.start
         constexpr = CONSTEXPR.search(head)
-        if constexpr:
+        if constexpr and (relaxed_constexpr or not member):
             at = whole.start + constexpr.start()
             changes.append((Span(at, at), b"__device__ "))
             relaxed.append(_name(text, function))
-        elif whole.start > item.span.start and not _VIRTUAL.search(head):
+        elif member and not _VIRTUAL.search(head):
             changes.append((whole, spaces(text[whole.start : whole.end])))
     return _apply(text, item.span, changes), relaxed
 

@@ -4,6 +4,10 @@ Values are those of the C standard's headers on the platforms CUDA runs on (IEEE
 ``long`` follows the compiler.
 """
 
+import re
+
+from agent.source.lexing import word_set
+
 _LONG = "(sizeof(long) == 8 ? 0x7fffffffffffffffLL : 0x7fffffffLL)"
 _SIGNED, _UNSIGNED = "decltype((char *)0 - (char *)0)", "decltype(sizeof(0))"
 
@@ -107,117 +111,87 @@ FLOAT_MACROS = {
 }
 
 # nvcc's own headers overload these for device code in namespace std
-_STD_FUNCTIONS = frozenset(
-    [
-        "abs",
-        "fabs",
-        "sqrt",
-        "cbrt",
-        "pow",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "rint",
-        "nearbyint",
-        "lround",
-        "llround",
-        "lrint",
-        "llrint",
-        "fmod",
-        "remainder",
-        "fma",
-        "fmax",
-        "fmin",
-        "fdim",
-        "hypot",
-        "copysign",
-        "erf",
-        "erfc",
-        "tgamma",
-        "lgamma",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "signbit",
-        "frexp",
-        "ldexp",
-        "modf",
-        "scalbn",
-        "ilogb",
-        "logb",
-        "nextafter",
-    ]
+_STD_FUNCTIONS = word_set(
+    "abs fabs sqrt cbrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh "
+    "asinh acosh atanh floor ceil round trunc rint nearbyint lround llround lrint llrint fmod remainder fma fmax "
+    "fmin fdim hypot copysign erf erfc tgamma lgamma isnan isinf isfinite signbit frexp ldexp modf scalbn ilogb "
+    "logb nextafter"
 )
 _STD_TYPES = frozenset(name for name in ("size_t", "ptrdiff_t", *TYPES) if name.endswith("_t")) - {"ssize_t"}
 
-# the headers that many files include and that do not bring <float.h>
-_WITHOUT_FLOAT = frozenset(
-    [
-        "stdio.h",
-        "cstdio",
-        "iostream",
-        "stdlib.h",
-        "cstdlib",
-        "math.h",
-        "cmath",
-        "string.h",
-        "cstring",
-        "string",
-        "vector",
-        "cuda.h",
-        "cuda_runtime.h",
-        "cuda_runtime_api.h",
-        "device_launch_parameters.h",
-        "cuda_fp16.h",
-        "cuda_bf16.h",
-        "mma.h",
-        "cooperative_groups.h",
-        "assert.h",
-        "cassert",
-        "stdint.h",
-        "cstdint",
-        "limits.h",
-        "climits",
-        "time.h",
-        "chrono",
-        "sys/time.h",
-    ]
+# Headers that bring neither <float.h> nor <stdint.h>, with nvcc and any C++ library; anything else may.
+_PLAIN = word_set(
+    "stdio.h cstdio stdlib.h cstdlib math.h cmath string.h cstring assert.h cassert limits.h climits time.h "
+    "ctime sys/time.h unistd.h errno.h stddef.h cstddef stdbool.h sys/types.h cuda_runtime.h cuda_runtime_api.h "
+    "cuComplex.h device_launch_parameters.h cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h math_constants.h "
+    "vector_types.h"
 )
+_WITHOUT_FLOAT = _PLAIN | word_set(
+    "iostream fstream sstream iomanip string vector chrono limits algorithm numeric random map set unordered_map "
+    "memory utility functional array tuple type_traits complex thread mutex atomic stdexcept cuda.h stdint.h cstdint "
+    "inttypes.h"
+)
+_WITHOUT_INTEGERS = _PLAIN | {"float.h", "cfloat"}
+_OF_STDINT = re.compile(r"uint\d+_t|u?intmax_t|u?intptr_t|U?INT\d+_M(?:AX|IN)|SIZE_MAX")
+
+# What <limits> and <algorithm> give device code under nvcc's --expt-relaxed-constexpr.
+_NUMERIC_LIMITS = """namespace std { template <class T> struct numeric_limits;
+#define CUDA_LSP_LIMITS(T, is_integer_, min_, lowest_, max_, epsilon_, infinity_, nan_) \\
+template <> struct numeric_limits<T> { \\
+static constexpr bool is_specialized = true, is_signed = (T)-1 < (T)0, is_integer = is_integer_; \\
+static constexpr __host__ __device__ T min() { return min_; } \\
+static constexpr __host__ __device__ T lowest() { return lowest_; } \\
+static constexpr __host__ __device__ T max() { return max_; } \\
+static constexpr __host__ __device__ T epsilon() { return epsilon_; } \\
+static constexpr __host__ __device__ T infinity() { return infinity_; } \\
+static constexpr __host__ __device__ T quiet_NaN() { return nan_; } };
+#define CUDA_LSP_SIGNED(T, U) \\
+CUDA_LSP_LIMITS(T, true, -(T)((U)-1 / 2) - 1, -(T)((U)-1 / 2) - 1, (T)((U)-1 / 2), 0, 0, 0)
+#define CUDA_LSP_UNSIGNED(T) CUDA_LSP_LIMITS(T, true, 0, 0, (T)-1, 0, 0, 0)
+CUDA_LSP_LIMITS(float, false, 1.175494351e-38F, -3.402823466e+38F, 3.402823466e+38F, 1.192092896e-07F, \\
+__builtin_bit_cast(float, 0x7f800000), __builtin_bit_cast(float, 0x7fc00000))
+CUDA_LSP_LIMITS(double, false, 2.2250738585072014e-308, -1.7976931348623157e+308, 1.7976931348623157e+308, \\
+2.2204460492503131e-16, __builtin_bit_cast(double, 0x7ff0000000000000LL), \\
+__builtin_bit_cast(double, 0x7ff8000000000000LL))
+CUDA_LSP_SIGNED(signed char, unsigned char) CUDA_LSP_SIGNED(short, unsigned short) CUDA_LSP_SIGNED(int, unsigned)
+CUDA_LSP_SIGNED(long, unsigned long) CUDA_LSP_SIGNED(long long, unsigned long long)
+CUDA_LSP_UNSIGNED(unsigned char) CUDA_LSP_UNSIGNED(unsigned short) CUDA_LSP_UNSIGNED(unsigned)
+CUDA_LSP_UNSIGNED(unsigned long) CUDA_LSP_UNSIGNED(unsigned long long) }
+"""
+_RELAXED = {
+    "numeric_limits": _NUMERIC_LIMITS,
+    "max": "namespace std { template <class T> constexpr __host__ __device__ const T& max(const T& a, const T& b) "
+    "{ return a < b ? b : a; } }\n",
+    "min": "namespace std { template <class T> constexpr __host__ __device__ const T& min(const T& a, const T& b) "
+    "{ return b < a ? b : a; } }\n",
+}
 
 
-def prologue(words: frozenset[str], std_words: frozenset[str], given: frozenset[str], includes: frozenset[str]) -> str:
+def prologue(
+    words: frozenset[str],
+    std_words: frozenset[str],
+    given: frozenset[str],
+    includes: frozenset[str],
+    relaxed_constexpr: bool,
+) -> str:
     """Definitions for the used ``words`` that are not ``given`` by the slice; ``std_words`` are those after ``std::``.
 
-    ``<float.h>``'s names come only where the file includes something that may bring it, as with nvcc.
+    Names of ``<float.h>`` and ``<stdint.h>`` come only where the file includes something that may bring them, as with
+    nvcc; the rest nvcc includes by itself.
     """
-    lines: list[str] = []
-    functions = sorted(std_words & _STD_FUNCTIONS)
-    types = sorted((words | (std_words & _STD_TYPES)) & TYPES.keys() - given)
-    lines += [f"typedef {TYPES[name]} {name};" for name in types]
-    known = {**MACROS, **FLOAT_MACROS} if includes - _WITHOUT_FLOAT else MACROS
-    lines += [f"#define {name} {known[name]}" for name in sorted(words & known.keys() - given)]
-    members = [*functions, *sorted(std_words & _STD_TYPES)]
-    if members:
-        lines.append(f"namespace std {{ {' '.join(f'using ::{name};' for name in members)} }}")
-    return "".join(f"{line}\n" for line in lines)
+    integers, floats = bool(includes - _WITHOUT_INTEGERS), bool(includes - _WITHOUT_FLOAT)
+
+    def there(name: str) -> bool:
+        return integers or not _OF_STDINT.fullmatch(name)
+
+    members = [name for name in sorted(std_words & _STD_TYPES) if there(name)]
+    types = [name for name in sorted((words | frozenset(members)) & TYPES.keys() - given) if there(name)]
+    known = {**MACROS, **FLOAT_MACROS} if floats else MACROS
+    macros = [name for name in sorted(words & known.keys() - given) if there(name)]
+    using = [f"using ::{name};" for name in (*sorted(std_words & _STD_FUNCTIONS), *members)]
+    lines = [f"typedef {TYPES[name]} {name};\n" for name in types]
+    lines += [f"#define {name} {known[name]}\n" for name in macros]
+    lines += [f"namespace std {{ {' '.join(using)} }}\n"] if using else []
+    lines += [_RELAXED[name] for name in sorted(std_words & _RELAXED.keys())] if relaxed_constexpr else []
+    # what is wrong in these lines must not be reported on a line of the user's
+    return "".join(['#line 1 "<cuda-lsp>"\n', *lines]) if lines else ""

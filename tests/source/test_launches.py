@@ -84,3 +84,8 @@ def test_damage():
     damage = {site.kernel: site.damage for site in sites}
     assert damage["j"] is None
     assert damage.get("k") is None or "line 1" in damage["k"]
+
+
+def test_launches_that_begin_together_keep_their_order():
+    code = b"void f() { a << < g, b >> > (y)\n\x04 k<<<1, 2>>>(p); }\n" * 3
+    assert len({parse(code).launches for _ in range(40)}) == 1
