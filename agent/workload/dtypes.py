@@ -27,7 +27,7 @@ _NAMED = {
     "float": "f32", "double": "f64", "half": "f16", "__half": "f16", "__nv_bfloat16": "bf16", "nv_bfloat16": "bf16",
     "bool": "bool", "size_t": "u64", "ssize_t": "i64", "ptrdiff_t": "i64",
     "uint": "u32", "ushort": "u16", "uchar": "u8",
-    "ulong": "u64", "uintptr_t": "u64", "intptr_t": "i64", "half2": "f16x2", "__half2": "f16x2",
+    "ulong": "u64", "uintptr_t": "u64", "intptr_t": "i64", "clock_t": "i64", "half2": "f16x2", "__half2": "f16x2",
     "__nv_bfloat162": "bf16x2", "nv_bfloat162": "bf16x2",
     "cuComplex": "f32x2", "cuFloatComplex": "f32x2", "cufftComplex": "f32x2", "cuDoubleComplex": "f64x2",
     "cufftDoubleComplex": "f64x2", "cufftReal": "f32", "cufftDoubleReal": "f64", "complex<float>": "f32x2",

@@ -12,8 +12,8 @@ from agent.workload.expression import Expression, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.static.assemble import Draft, launch_roles, launches, plan_steps
+from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
-from agent.workload.static.library import divided
 from agent.workload.static.state import Facts
 from agent.workload.static.values import CopyItem, FillItem, Item, LaunchItem, LoopItem, OtherItem, Pointer, Unknown
 from agent.workload.types import split_name

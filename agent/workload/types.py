@@ -1,5 +1,6 @@
 """The element types of a kernel's parameters at one launch, template arguments and typedefs of the file resolved."""
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -49,7 +50,12 @@ def parameter_dtype(document: Document, kernel: Kernel, parameter: Parameter, ar
 
 def c_dtype(document: Document, text: str) -> str | None:
     """The element type that ``text`` names in this file: builtin, macro, typedef, alias, struct of known members."""
-    plain = _plain(document)
+    return dtypes.from_c_type(text) or _in_file(document.text, text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _in_file(source: bytes, text: str) -> str | None:
+    plain = _plain(source)
     name = _resolved(plain, text)
     return dtypes.from_c_type(name) or (_struct(plain, name) if re.fullmatch(r"[A-Za-z_]\w*", name) else None)
 
@@ -67,9 +73,10 @@ def _resolved(plain: str, text: str) -> str:
     return text
 
 
-def _plain(document: Document) -> str:
+@functools.lru_cache(maxsize=4)
+def _plain(source: bytes) -> str:
     """The text without comments."""
-    text = document.text.decode("utf-8", "replace")
+    text = source.decode("utf-8", "replace")
     return re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: " " + "\n" * match[0].count("\n"), text, flags=re.S)
 
 

@@ -10,12 +10,12 @@ from agent.source.kernel import Kernel, Parameter
 from agent.workload import dtypes, types
 from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload, WorkloadError
-from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
-from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
-from agent.workload.static import contents
+from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
+from agent.workload.static import contents, sizing
+from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
-from agent.workload.static.library import divided
 from agent.workload.static.state import Facts, State
 from agent.workload.static.usage import Usage, device_symbols, usage
 from agent.workload.static.values import (
@@ -27,12 +27,11 @@ from agent.workload.static.values import (
     LoopItem,
     Memory,
     Pointer,
-    Root,
     Scalar,
     Unknown,
     Value,
 )
-from agent.workload.workload import Access, Buffer, Constant, Origin, Size, Workload
+from agent.workload.workload import Access, Buffer, Constant, Origin, Workload
 
 BLANK = "__open__"
 
@@ -176,6 +175,9 @@ def _repeat(item: LoopItem, draft: Draft) -> Repeat:
     body = list(_steps(item.body, draft))
     names = draft.facts.memories
     body += [Swap(names[first].name, names[second].name) for first, second in item.swaps]
+    for head in (item.count, item.start, item.condition):
+        if head is not None:
+            _told(head, draft)
     return Repeat(tuple(body), item.count, item.variable, item.start, item.update, item.condition)
 
 
@@ -195,7 +197,7 @@ def _launch(item: LaunchItem, draft: Draft) -> Launch:
         draft.ask(f"definition of `{item.kernel}`", "it is not in this file", item.line)
         return Launch(item.kernel, grid, block, shared, ())
     template = _template(kernel, item, draft)
-    expected = len([p for p in kernel.parameters])
+    expected = len(kernel.parameters)
     if len(item.arguments) != expected:
         draft.ask(
             f"arguments of `{item.kernel}`", f"{len(item.arguments)} are passed, {expected} are declared", item.line
@@ -317,10 +319,10 @@ def _finish(
     buffers += _symbols(draft, items, usages)
     if item.line in draft.facts.first_turns:
         notes.append(f"the launch at line {item.line} is taken as in the first turn of its loop")
-    sizes, constants, fixed = _numbers(draft, steps, buffers)
-    steps = tuple(_substituted(step, fixed) for step in steps)
+    sizes, constants, fixed = sizing.numbers(draft.facts, steps, buffers)
+    steps = tuple(sizing.substituted(step, fixed) for step in steps)
     buffers = [
-        evolve(b, extent=_simple(b.extent, fixed), domain=contents.substituted(b.domain, fixed)) for b in buffers
+        evolve(b, extent=sizing.simple(b.extent, fixed), domain=contents.substituted(b.domain, fixed)) for b in buffers
     ]
     found = Workload(
         kernel.qualified_name, sizes, constants, tuple(buffers), Plan(steps),
@@ -433,90 +435,6 @@ def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | No
     return found
 
 
-def _numbers(
-    draft: Draft, steps: tuple[Step, ...], buffers: list[Buffer]
-) -> tuple[tuple[Size, ...], tuple[Constant, ...], dict[str, Expression]]:
-    """Roots that are varied, roots that are named but not varied, and roots that are folded in.
-
-    Varied are those that a buffer's extent or the number of turns depends on; where some of these come from the command
-    line or from the user, only those. What decides the block, a template argument or a branch of the host code is
-    folded in, as the kernel may be written for that value only.
-    """
-    roots = draft.facts.roots
-    extents = frozenset[str]().union(*(buffer.extent.names for buffer in buffers))
-    blocks, turns, others, grids = _names(steps)
-    pinned = (blocks | draft.facts.pinned) & roots.keys()
-    free = [n for n in roots if n in extents | turns and n not in pinned]
-    if not free:
-        pinned -= {n for n in extents if n in blocks and n not in draft.facts.pinned}
-    stated = {n for n in free if roots[n].origin.kind not in ("literal", "macro")}
-    if stated:
-        pinned |= set(free) - stated
-    domains = frozenset[str]().union(*(contents.names(buffer.domain) for buffer in buffers))
-    sizes, constants, fixed = [], [], {}
-    for name, root in roots.items():
-        if name not in extents | blocks | turns | others | grids | domains or root.value is None:
-            continue
-        if name in pinned:
-            fixed[name] = number(root.value)
-        elif name in extents | turns and isinstance(root.value, int):
-            sizes.append(Size(name, root.value, root.origin, 1, _multiple(name, steps)))
-        else:
-            constants.append(Constant(name, number(root.value), root.origin))
-    return tuple(sizes), tuple(constants), fixed
-
-
-def _multiple(name: str, steps: tuple[Step, ...]) -> int:
-    """``n / 16`` blocks without rounding up say that n is a multiple of 16."""
-    found = 1
-    for launch in Plan(steps).launches():
-        for part in launch.grid:
-            if part.op == "/" and part.operands[0] == name_of(name) and isinstance(part.operands[1].constant, int):
-                found = max(found, part.operands[1].constant)
-    return found
-
-
-def _names(steps: tuple[Step, ...]) -> tuple[set[str], set[str], set[str], set[str]]:
-    """Names that occur in blocks, in repeat heads, in arguments and shared bytes, in grids."""
-    blocks: set[str] = set()
-    turns: set[str] = set()
-    others: set[str] = set()
-    grids: set[str] = set()
-    for step in steps:
-        if isinstance(step, Launch):
-            blocks |= set().union(*(part.names for part in step.block))
-            grids |= set().union(*(part.names for part in step.grid))
-            others |= step.shared.names.union(*(part.names for part in step.arguments))
-        elif isinstance(step, Repeat):
-            heads = [part for part in (step.count, step.start, step.update, step.condition) if part is not None]
-            turns |= set().union(*(part.names for part in heads))
-            inner = _names(step.body)
-            blocks, turns, others, grids = blocks | inner[0], turns | inner[1], others | inner[2], grids | inner[3]
-    return blocks, turns, others, grids
-
-
-def _simple(expression: Expression, fixed: dict[str, Expression]) -> Expression:
-    try:
-        return expression.substitute(fixed).simplify()
-    except ExpressionError:
-        return expression
-
-
-def _substituted(step: Step, fixed: dict[str, Expression]) -> Step:
-    if isinstance(step, Launch):
-        gx, gy, gz = (_simple(part, fixed) for part in step.grid)
-        bx, by, bz = (_simple(part, fixed) for part in step.block)
-        arguments = tuple(_simple(part, fixed) for part in step.arguments)
-        return Launch(step.kernel, (gx, gy, gz), (bx, by, bz), _simple(step.shared, fixed), arguments)
-    if isinstance(step, Repeat):
-        heads = [
-            None if p is None else _simple(p, fixed) for p in (step.count, step.start, step.update, step.condition)
-        ]
-        body = tuple(_substituted(part, fixed) for part in step.body)
-        return Repeat(body, heads[0], step.variable, heads[1], heads[2], heads[3])
-    return step
-
-
 def blank_draft(document: Document, kernel: Kernel) -> str:
     """A directive for a kernel that nothing launches: everything that only the user knows is a blank."""
     hole = name_of(BLANK)
@@ -541,6 +459,3 @@ def blank_draft(document: Document, kernel: Kernel) -> str:
     one = number(1)
     launch = Launch(kernel.qualified_name, (hole, one, one), (hole, one, one), number(0), tuple(arguments))
     return draft_text(Workload(kernel.qualified_name, (), constants, tuple(buffers), Plan((launch,))))
-
-
-__all__ = ["BLANK", "Draft", "Root", "Scratch", "argument_count", "blank_draft", "launches", "workload"]

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload import dtypes, types
-from agent.workload.expression import Expression, build, number
+from agent.source.nodes import text_of
+from agent.workload import dtypes
+from agent.workload.expression import build, number
+from agent.workload.static import conversion, hints, launching, library, runtime
 from agent.workload.static import evaluate as ev
-from agent.workload.static import launching, library
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
-from agent.workload.static.values import Content, Dim3, Memory, Pointer, Random, Ref, Scalar, Unknown, Value
+from agent.workload.static.values import Content, Dim3, Memory, Pointer, Ref, Scalar, Unknown, Value
+from agent.workload.types import split_name
 
 _TYPE_CAST = re.compile(r"(static_cast|reinterpret_cast|const_cast)\s*<(.*)>", re.S)
 
@@ -26,38 +28,54 @@ def call(node: Node, facts: Facts, state: State) -> Value:
         return Unknown("a broken call", facts.line(node))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
     if callee.type == "primitive_type" or callee.type == "sized_type_specifier":
-        return ev.convert(ev.evaluate(given[0], facts, state), facts.node_text(callee), facts) if given else ev.ZERO
+        return conversion.convert(ev.evaluate(given[0], facts, state), facts.node_text(callee), facts) if given else ev.ZERO
     text = "".join(facts.node_text(callee).split()) if callee.type != "template_function" else facts.node_text(callee)
     cast = _TYPE_CAST.fullmatch(text)
     if cast:
-        return ev.convert(ev.evaluate(given[0], facts, state), cast[2], facts) if given else ev.ZERO
+        return conversion.convert(ev.evaluate(given[0], facts, state), facts.bound(cast[2]), facts) if given else ev.ZERO
     if callee.type == "field_expression":
         return library.method(node, callee, given, facts, state)
     bare = re.sub(r"<.*", "", text, flags=re.S).split("::")[-1]
-    if bare in facts.functions and bare not in library.CUDA:
-        return follow(
-            facts.functions[bare], bare, [ev.evaluate(part, facts, state) for part in given], given, facts, state
-        )
+    if bare in facts.functions and bare not in runtime.CUDA:
+        return follow(facts.functions[bare], text, given, facts, state)
     if bare in facts.macros and facts.macros[bare][0] is not None:
         return _macro(bare, node, given, facts, state)
     return library.function(bare, text, node, given, facts, state)
 
 
-def follow(function: Function, name: str, values: list[Value], given: list[Node], facts: Facts, state: State) -> Value:
+def follow(function: Function, callee: str, given: list[Node], facts: Facts, state: State) -> Value:
     """Run a function of the file on these arguments."""
     from agent.workload.static.declarations import bind_parameter
     from agent.workload.static.execute import run_body
 
+    values = [ev.evaluate(part, facts, state) for part in given]
     if facts.calls >= MAX_CALLS:
-        return Unknown(f"calls are followed {MAX_CALLS} levels deep, and `{name}` is deeper")
+        return Unknown(f"calls are followed {MAX_CALLS} levels deep, and `{callee}` is deeper")
     cells = [facts.find(facts.node_text(part)) if part.type == "identifier" else None for part in given]
-    with facts.call_scope():
-        for index, parameter in enumerate(function.parameters):
-            shared = cells[index] if index < len(cells) and function.reference[index] else None
-            value = values[index] if index < len(values) else None
-            bind_parameter(parameter, value, shared, facts, state)
-        with facts.original_text():
-            return run_body(function.node, facts, state)
+    outer, facts.bindings = facts.bindings, _bindings(function, callee, values, facts)
+    try:
+        with facts.call_scope():
+            for index, parameter in enumerate(function.parameters):
+                shared = cells[index] if index < len(cells) and function.reference[index] else None
+                value = values[index] if index < len(values) else None
+                bind_parameter(parameter, value, shared, facts, state)
+            with facts.original_text():
+                return run_body(function.node, facts, state)
+    finally:
+        facts.bindings = outer
+
+
+def _bindings(function: Function, callee: str, values: list[Value], facts: Facts) -> dict[str, str]:
+    """Template parameters of a followed function: written at the call, or deduced from pointers."""
+    _, written = split_name(callee)
+    told = dict(zip(function.template, (facts.bound(text) for text in written), strict=False))
+    for parameter, value in zip(function.parameters, values, strict=False):
+        type_node, declarator = child(parameter, "type"), child(parameter, "declarator")
+        name = text_of(facts.document.text, type_node) if type_node is not None else ""
+        pointer = declarator is not None and "*" in text_of(facts.document.text, declarator)
+        if name in function.template and name not in told and pointer and isinstance(value, Pointer) and value.element:
+            told[name] = value.element
+    return told
 
 
 def _macro(name: str, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
@@ -102,7 +120,7 @@ def _run_text(text: str, line: int, facts: Facts, state: State) -> Value:
 def new(node: Node, facts: Facts, state: State) -> Value:
     """``new T[n]``."""
     type_node, declarator = child(node, "type"), child(node, "declarator")
-    element = facts.node_text(type_node) if type_node is not None else ""
+    element = facts.type_text(type_node) if type_node is not None else ""
     length_node = child(declarator, "length") if declarator is not None else None
     length = ev.evaluate(length_node, facts, state) if length_node is not None else ev.ONE
     return host_memory(
@@ -120,7 +138,7 @@ def host_memory(
 
 def times_size(count: Value, element: str, facts: Facts) -> Value:
     """Bytes of ``count`` elements of a C type."""
-    dtype = types.c_dtype(facts.document, element)
+    dtype = facts.dtype(element)
     if dtype is None:
         return Unknown(f"the size of `{element}` is not known")
     return ev.combine("*", count, Scalar(number(dtypes.size_of(dtype))))
@@ -148,63 +166,7 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
             facts.elements[place] = facts.member(-memory - 1, place[1], f"{facts.memories[memory].name}[{place[1]}]")
         state.cells[facts.elements[place]] = value
     if facts.memories[memory].space != "device":
-        library.note_store(memory, value, target, facts, state)
-
-
-def combine_random(op: str, left: Value, right: Value) -> Value:
-    """Affine maps of a random number: the bounds move with it."""
-    if isinstance(left, Unknown) or isinstance(right, Unknown):
-        return left if isinstance(left, Unknown) else right
-    low, high = _range(left), _range(right)
-    if low is None or high is None:
-        return Unknown("a random number")
-    if op == "%" and isinstance(left, Random) and isinstance(right, Scalar):
-        return library.random_range("integers", number(0), right.expression)
-    ends = _ends(op, low, high)
-    if ends is None:
-        return Unknown("a random number")
-    kind = "integers" if _is_integer(left) and _is_integer(right) else "uniform"
-    return library.random_range(kind, *ends)
-
-
-def _is_integer(value: Value) -> bool:
-    if isinstance(value, Random):
-        return value.domain.kind == "integers"
-    from agent.workload.arithmetic import INT
-    from agent.workload.expression import kind
-
-    return isinstance(value, Scalar) and kind(value.expression) == INT
-
-
-def _range(value: Value) -> tuple[Expression, Expression] | None:
-    if isinstance(value, Scalar):
-        return value.expression, value.expression
-    if isinstance(value, Random) and value.domain.low is not None and value.domain.high is not None:
-        return value.domain.low, value.domain.high
-    return None
-
-
-def _ends(
-    op: str, left: tuple[Expression, Expression], right: tuple[Expression, Expression]
-) -> tuple[Expression, Expression] | None:
-    """Interval arithmetic for what is written in practice: scale by a positive number, shift."""
-    if op == "+":
-        return build("+", (left[0], right[0])), build("+", (left[1], right[1]))
-    if op == "-":
-        return build("-", (left[0], right[1])), build("-", (left[1], right[0]))
-    if op == "*":
-        if left[0] == left[1]:
-            left, right = right, left
-        scale = right[0].constant
-        if right[0] != right[1] or not isinstance(scale, int | float):
-            return None
-        ends = build("*", (left[0], right[0])), build("*", (left[1], right[0]))
-        return ends if scale >= 0 else (ends[1], ends[0])
-    if op == "/" and right[0] == right[1]:
-        divisor = right[0].constant
-        if isinstance(divisor, int | float) and divisor > 0:
-            return build("/", (left[0], right[0])), build("/", (left[1], right[0]))
-    return None
+        hints.note_store(memory, value, target, facts, state)
 
 
 def dim3_of(value: Value) -> Dim3 | Unknown:

@@ -57,11 +57,13 @@ def _from_host(content: Content, dtype: str, access: Access, draft: "Draft") -> 
     stated = content.domain
     if stated is None or dtypes.is_raw(dtype) or not _usable(stated, draft):
         return None
+    if stated.kind == "constant":
+        return None  # a program that fills with one value says little about what may be there
     if dtypes.is_float(dtype):
         if stated.kind == "integers":
             return Domain("uniform", stated.low, stated.high, True)
         return stated if stated.kind in ("uniform", "normal") else None
-    return stated if stated.kind in ("integers", "constant", "iota", "uniform") else None
+    return stated if stated.kind in ("integers", "iota", "uniform") else None
 
 
 def _usable(stated: Domain, draft: "Draft") -> bool:

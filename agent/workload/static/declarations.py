@@ -6,9 +6,8 @@ from tree_sitter import Node
 
 from agent.source.nodes import declared_name
 from agent.source.nodes import field as child
-from agent.workload import types
 from agent.workload.expression import number
-from agent.workload.static import calls, library
+from agent.workload.static import calls, hints, library
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, Dim3, Distribution, Pointer, Ref, Scalar, Unknown, Value
@@ -24,7 +23,7 @@ def declare(node: Node, facts: Facts, state: State, file_level: bool = False) ->
     type_node = child(node, "type")
     if type_node is None:
         return
-    type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip()
+    type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip()
     for declarator in node.children_by_field_name("declarator"):
         before = len(facts.names)
         _declarator(declarator, type_text, facts, state, file_level)
@@ -84,7 +83,7 @@ def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Fac
         values = [ev.evaluate(node, facts, state)]
     if bare == "dim3":
         return library.make_dim3(values)
-    known = library.container(type_text, name, values, line, facts, state) or library.distribution(type_text, values)
+    known = library.container(type_text, name, values, line, facts, state) or hints.distribution(type_text, values)
     if known is not None:
         return known
     return values[0] if len(values) == 1 else None
@@ -98,18 +97,16 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
     line = facts.line(node)
     texts = [facts.node_text(part) for part in parameters.named_children if part.type != "comment"]
     bare = type_text.split("::")[-1].strip()
-    if bare != "dim3" and not library.is_container(type_text) and "distribution" not in type_text:
-        if not _plain_scalar(type_text, texts, facts):
-            return
+    known = bare == "dim3" or library.is_container(type_text) or "distribution" in type_text
+    if not known and not _plain_scalar(type_text, texts, facts):
+        return
     values = [ev.evaluate_text(text, line, facts, state) for text in texts]
     name = facts.node_text(name_node)
     value: Value | None
     if bare == "dim3":
         value = library.make_dim3(values)
     else:
-        value = library.container(type_text, name, values, line, facts, state) or library.distribution(
-            type_text, values
-        )
+        value = library.container(type_text, name, values, line, facts, state) or hints.distribution(type_text, values)
         value = value or (values[0] if len(values) == 1 else None)
     if value is not None:
         cell = facts.declare(name, Unknown("it has no value yet", line), type_text, state)
@@ -118,7 +115,7 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
 
 def _plain_scalar(type_text: str, texts: list[str], facts: Facts) -> bool:
     """``int n(other);`` with a known variable."""
-    return len(texts) == 1 and types.c_dtype(facts.document, type_text) is not None and facts.find(texts[0]) is not None
+    return len(texts) == 1 and facts.dtype(type_text) is not None and facts.find(texts[0]) is not None
 
 
 def _stars(node: Node | None) -> int:
@@ -182,7 +179,7 @@ def bind_parameter(parameter: Node, value: Value | None, shared: int | None, fac
     with facts.original_text():
         name, line = facts.node_text(name_node), facts.line(parameter)
         declarator, type_node = child(parameter, "declarator"), child(parameter, "type")
-        type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip() if type_node is not None else ""
+        type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip() if type_node is not None else ""
         if shared is not None:
             facts.scopes[-1][name] = shared
             return
@@ -210,11 +207,11 @@ def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -
     if name_node is None or type_node is None:
         return
     name, line = facts.node_text(name_node), facts.line(parameter)
-    type_text = _STORAGE.sub(" ", facts.node_text(type_node)).strip()
+    type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip()
     stars = _stars(declarator)
     why = f"it is a parameter of `{function}`, which nothing in this file calls"
     value: Value = Unknown(why, line)
-    dtype = types.c_dtype(facts.document, type_text)
+    dtype = facts.dtype(type_text)
     if stars == 1:
         memory = Memory(name, "device", Unknown(why, line), type_text, line, "parameter")
         value = Pointer(facts.allocate(memory, Content("external"), state), number(0), type_text)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload import dtypes, types
-from agent.workload.arithmetic import DOUBLE, FLOAT, FUNCTIONS, INT
-from agent.workload.expression import Expression, ExpressionError, build, kind, number
+from agent.workload.arithmetic import FUNCTIONS
+from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import calls
+from agent.workload.static import calls, hints
+from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
     Dim3,
@@ -165,7 +165,7 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
 def combine(op: str, left: Value, right: Value) -> Value:
     """``left op right`` for numbers, pointers and random numbers."""
     if isinstance(left, Random) or isinstance(right, Random):
-        return calls.combine_random(op, left, right)
+        return hints.combine_random(op, left, right)
     if isinstance(left, Unknown):
         return left
     if isinstance(right, Unknown):
@@ -347,76 +347,7 @@ def _cast(node: Node, facts: Facts, state: State) -> Value:
     type_node, value_node = child(node, "type"), child(node, "value")
     if type_node is None or value_node is None:
         return Unknown("a broken expression", facts.line(node))
-    return convert(evaluate(value_node, facts, state), facts.node_text(type_node), facts)
-
-
-def convert(value: Value, type_text: str, facts: Facts) -> Value:
-    """A value as a C type: numbers converted, pointers re-read as pointers to another type."""
-    if isinstance(value, Pointer) and "*" in type_text:
-        return _repointed(value, type_text.split("*")[0].strip(), facts)
-    if isinstance(value, Scalar):
-        return as_type(value, types.c_dtype(facts.document, type_text.replace("&", "")))
-    return value
-
-
-def _repointed(value: Pointer, element: str, facts: Facts) -> Value:
-    if element == "void" or value.element == element or not value.element:
-        return Pointer(value.memory, value.offset, value.element if element == "void" else element)
-    before, after = (types.c_dtype(facts.document, text) for text in (value.element, element))
-    if value.offset == number(0) or before == after:
-        return Pointer(value.memory, value.offset, element)
-    if before is None or after is None:
-        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
-    old, new = dtypes.size_of(before), dtypes.size_of(after)
-    if old % new:
-        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
-    return Pointer(value.memory, build("*", (value.offset, number(old // new))), element)
-
-
-def as_type(value: Scalar, dtype: str | None) -> Scalar:
-    """Conversion where it changes the value: float to integer, integer or double to float. Integers are not narrowed."""
-    if dtype is None or dtypes.base(dtype)[1] > 1:
-        return value
-    held = kind(value.expression)
-    if dtypes.is_float(dtype):
-        wanted = DOUBLE if dtype == "f64" else FLOAT
-        needs = held != wanted or dtype in ("f16", "bf16")
-    else:
-        needs = held != INT
-    return Scalar(build("cast", (value.expression,), dtype)) if needs else value
-
-
-def _size_of(node: Node, facts: Facts, state: State) -> Value:
-    type_node = child(node, "type")
-    text = facts.node_text(type_node) if type_node is not None else facts.node_text(node)[6:].strip(" ()")
-    if text.endswith("*"):
-        return Scalar(number(8))
-    if type_node is None or facts.find(text) is not None:
-        value_node = child(node, "value") or type_node
-        found = _size_of_value(text, value_node, facts, state)
-        if found is not None:
-            return found
-    dtype = types.c_dtype(facts.document, text)
-    if dtype is None:
-        return Unknown(f"the size of `{text}` is not known", facts.line(node))
-    return Scalar(number(dtypes.size_of(dtype)))
-
-
-def _size_of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value | None:
-    """``sizeof`` of a variable, array or dereferenced pointer."""
-    starred = re.fullmatch(r"\*\s*(\w+)|(\w+)\s*\[\s*0\s*\]", text)
-    name = (starred[1] or starred[2]) if starred else text
-    cell = facts.find(name)
-    if cell is None:
-        return None
-    held, declared = state.cells.get(cell), facts.types.get(cell, "")
-    if isinstance(held, Pointer) and "[" in declared and not starred:
-        nbytes = facts.memories[held.memory].nbytes
-        return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes)
-    if "*" in declared and not starred:
-        return Scalar(number(8))
-    dtype = types.c_dtype(facts.document, declared.split("*")[0].split("[")[0])
-    return Scalar(number(dtypes.size_of(dtype))) if dtype else None
+    return convert(evaluate(value_node, facts, state), facts.type_text(type_node), facts)
 
 
 def _assign(node: Node, facts: Facts, state: State) -> Value:
@@ -467,9 +398,9 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
     """Give a variable its value, converted to its type; a positive number written down becomes a root."""
     type_text = facts.types.get(cell, "")
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
-        value = _repointed(value, type_text.split("*")[0].strip(), facts)
+        value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):
-        value = as_type(value, types.c_dtype(facts.document, type_text)) if type_text not in ("", "auto") else value
+        value = as_type(value, facts.dtype(type_text)) if type_text not in ("", "auto") else value
         constant = value.expression.constant
         if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:
             value = facts.root(facts.names[cell], constant, Origin(origin, line), file_level=cell in facts.file_cells)
@@ -521,7 +452,7 @@ _HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
     "subscript_expression": _subscript,
     "conditional_expression": _conditional,
     "cast_expression": _cast,
-    "sizeof_expression": _size_of,
+    "sizeof_expression": size_of,
     "assignment_expression": _assign,
     "update_expression": _update,
     "call_expression": _call,

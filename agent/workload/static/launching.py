@@ -51,6 +51,7 @@ def _dimension(node: Node, facts: Facts, state: State) -> Value:
 
 def _template_argument(text: str, line: int, facts: Facts, state: State) -> str:
     """A number where the argument is one at the program's own values (these are compiled in), else the text."""
+    text = facts.bound(text)
     value = ev.evaluate_text(text, line, facts, state) if text[:1].isdigit() or facts.known(text) else None
     expression = ev.expression_of(value) if value is not None else None
     if expression is None:

@@ -34,10 +34,21 @@ def run_loop(node: Node, facts: Facts, state: State) -> None:
         run(first, facts, state)
         facts.plain_numbers -= 1
     changed = _assigned(node, facts, state)
+    if _never_runs(node, facts, state):
+        return
     if is_interesting(node, facts):
         _launching(node, changed, facts, state)
     else:
         _filling(node, changed, before, facts, state)
+
+
+def _never_runs(node: Node, facts: Facts, state: State) -> bool:
+    """Whether the condition is false before the first turn, as in a walk over arguments that are not there."""
+    condition = child(node, "condition")
+    if condition is None or node.type == "do_statement":
+        return False
+    value = ev.expression_of(ev.evaluate(child(condition, "value") or condition, facts, state.fork()))
+    return value is not None and value.constant == 0
 
 
 def _filling(node: Node, changed: list[int], before: set[int], facts: Facts, state: State) -> None:
@@ -102,9 +113,11 @@ def _reference_arguments(call: Node, facts: Facts) -> list[Node | None]:
 def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> None:
     """Launches, allocations or transfers in a loop."""
     line = facts.line(node)
+    memories = len(facts.memories)
     turn = _symbolic_turn(node, changed, facts, state)
     item = _as_repeat(node, turn, changed, facts, state) if turn is not None else None
     if item is None:
+        facts.forget_symbols(set(turn.symbols.values()) if turn is not None else set(), memories)
         turn = None
         items, after = _first_turn(node, facts, state)
     elif isinstance(item, LoopItem):
@@ -276,11 +289,13 @@ def _other_names(node: Node, turn: _Turn, moved: set[int], facts: Facts, state: 
     """Whether the loop also uses a pointer that stays on a memory which the others move over."""
     memories = {held.memory for cell in moved if isinstance(held := state.cells[cell], Pointer)}
     names = _names(node, facts)
-    for cell, held in state.cells.items():
-        if cell not in moved and isinstance(held, Pointer) and held.memory in memories:
-            if facts.names[cell] in names and facts.find(facts.names[cell]) == cell:
-                return True
-    return False
+    others = (
+        facts.names[cell]
+        for cell, held in state.cells.items()
+        if cell not in moved and isinstance(held, Pointer) and held.memory in memories
+        and facts.find(facts.names[cell]) == cell
+    )  # fmt: skip
+    return any(name in names for name in others)
 
 
 def names_of_value(value: Value) -> frozenset[str]:

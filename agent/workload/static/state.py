@@ -1,5 +1,6 @@
 """The state of the host program while it is read, and the facts of the file that reading needs."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from agent.source.names import names_in
 from agent.source.nodes import declared_name, text_of
 from agent.source.nodes import field as child
 from agent.source.parsing import parse_tree
+from agent.workload import types
 from agent.workload.expression import name as name_of
 from agent.workload.expression import number
 from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
@@ -26,9 +28,12 @@ class OutOfWork(Exception):
 
 @frozen
 class Function:
+    """A host function. ``template`` are the names of its template parameters, ``reference`` which parameters are `&`."""
+
     node: Node
     parameters: tuple[Node, ...]
     reference: tuple[bool, ...]
+    template: tuple[str, ...] = ()
 
 
 @define
@@ -64,6 +69,7 @@ class Facts:
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
     roots: dict[str, Root] = field(factory=dict)
+    bindings: dict[str, str] = field(factory=dict)
     judged: dict[str, bool] = field(factory=dict)
     symbols: set[str] = field(factory=set)
     pinned: set[str] = field(factory=set)
@@ -92,6 +98,19 @@ class Facts:
     def values(self) -> dict[str, int | float]:
         """Known values of roots; loop variables and roots without one are missing."""
         return {root.name: root.value for root in self.roots.values() if root.value is not None}
+
+    def type_text(self, node: Node) -> str:
+        """A type as written, with the template parameters of the function that is being followed filled in."""
+        return self.bound(self.node_text(node))
+
+    def bound(self, text: str) -> str:
+        for name, told in self.bindings.items():
+            text = re.sub(rf"\b{re.escape(name)}\b", lambda _, told=told: told, text)  # type: ignore[misc]
+        return text
+
+    def dtype(self, text: str) -> str | None:
+        """The element type that a C type names here."""
+        return types.c_dtype(self.document, self.bound(text))
 
     def known(self, name: str) -> bool:
         return self.find(name) is not None or name in self.macros
@@ -199,6 +218,11 @@ class Facts:
     def rename(self, memory: int, name: str) -> None:
         self.memories[memory] = evolve(self.memories[memory], name=name)
 
+    def forget_symbols(self, symbols: set[str], memories: int) -> None:
+        """Take back the names that a reading which came to nothing had used."""
+        self.symbols -= symbols
+        del self.memories[memories:]
+
     def allocate(self, memory: Memory, content: Content, state: State) -> int:
         taken = {known.name for known in self.memories if known.space != "host"}
         unique, turn = memory.name, 1
@@ -231,7 +255,7 @@ def read_facts(document: Document, device_names: frozenset[str], answers: dict[s
                 (c for c in declarator.named_children if "declarator" in c.type), None
             )
         inner = child(declarator, "declarator")
-        if declarator is None or inner is None:
+        if declarator is None or inner is None or _on_device(text_of(document.text, node).split("{")[0]):
             continue
         name = text_of(document.text, declared_name(inner) or inner).split("::")[-1]
         parameters = child(declarator, "parameters")
@@ -239,8 +263,24 @@ def read_facts(document: Document, device_names: frozenset[str], answers: dict[s
             p for p in (parameters.named_children if parameters else ()) if "parameter_declaration" in p.type
         )
         reference = tuple("&" in text_of(document.text, p).split("=")[0] for p in listed)
-        facts.functions.setdefault(name, Function(node, listed, reference))
+        facts.functions.setdefault(name, Function(node, listed, reference, _template(node, document.text)))
     return facts
+
+
+def _on_device(head: str) -> bool:
+    return "__global__" in head or ("__device__" in head and "__host__" not in head)
+
+
+def _template(node: Node, text: bytes) -> tuple[str, ...]:
+    parent = node.parent
+    listed = child(parent, "parameters") if parent is not None and parent.type == "template_declaration" else None
+    names = []
+    for parameter in listed.named_children if listed is not None else ():
+        name = declared_name(child(parameter, "declarator")) or next(
+            (part for part in parameter.named_children if part.type == "type_identifier"), None
+        )
+        names.append(text_of(text, name) if name is not None else "")
+    return tuple(names)
 
 
 def _functions(root: Node) -> Iterator[Node]:

@@ -1,0 +1,81 @@
+"""Conversions between C types, and ``sizeof``."""
+
+import re
+
+from tree_sitter import Node
+
+from agent.source.nodes import field as child
+from agent.workload import dtypes
+from agent.workload.arithmetic import DOUBLE, FLOAT, INT
+from agent.workload.expression import build, kind, number
+from agent.workload.static.state import Facts, State
+from agent.workload.static.values import Pointer, Scalar, Unknown, Value
+
+
+def convert(value: Value, type_text: str, facts: Facts) -> Value:
+    """A value as a C type: numbers converted, pointers re-read as pointers to another type."""
+    if isinstance(value, Pointer) and "*" in type_text:
+        return repointed(value, type_text.split("*")[0].strip(), facts)
+    if isinstance(value, Scalar):
+        return as_type(value, facts.dtype(type_text.replace("&", "")))
+    return value
+
+
+def repointed(value: Pointer, element: str, facts: Facts) -> Value:
+    if element == "void" or value.element == element or not value.element:
+        return Pointer(value.memory, value.offset, value.element if element == "void" else element)
+    before, after = (facts.dtype(text) for text in (value.element, element))
+    if value.offset == number(0) or before == after:
+        return Pointer(value.memory, value.offset, element)
+    if before is None or after is None:
+        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
+    old, new = dtypes.size_of(before), dtypes.size_of(after)
+    if old % new:
+        return Unknown(f"a pointer into the middle of `{value.element}` elements is read as `{element}`")
+    return Pointer(value.memory, build("*", (value.offset, number(old // new))), element)
+
+
+def as_type(value: Scalar, dtype: str | None) -> Scalar:
+    """Conversion where it changes the value: float to integer, integer or double to float. Integers are not narrowed."""
+    if dtype is None or dtypes.base(dtype)[1] > 1:
+        return value
+    held = kind(value.expression)
+    if dtypes.is_float(dtype):
+        wanted = DOUBLE if dtype == "f64" else FLOAT
+        needs = held != wanted or dtype in ("f16", "bf16")
+    else:
+        needs = held != INT
+    return Scalar(build("cast", (value.expression,), dtype)) if needs else value
+
+
+def size_of(node: Node, facts: Facts, state: State) -> Value:
+    type_node = child(node, "type")
+    text = facts.type_text(type_node) if type_node is not None else facts.node_text(node)[6:].strip(" ()")
+    if text.endswith("*"):
+        return Scalar(number(8))
+    if type_node is None or facts.find(text) is not None:
+        value_node = child(node, "value") or type_node
+        found = _of_value(text, value_node, facts, state)
+        if found is not None:
+            return found
+    dtype = facts.dtype(text)
+    if dtype is None:
+        return Unknown(f"the size of `{text}` is not known", facts.line(node))
+    return Scalar(number(dtypes.size_of(dtype)))
+
+
+def _of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value | None:
+    """``sizeof`` of a variable, array or dereferenced pointer."""
+    starred = re.fullmatch(r"\*\s*(\w+)|(\w+)\s*\[\s*0\s*\]", text)
+    name = (starred[1] or starred[2]) if starred else text
+    cell = facts.find(name)
+    if cell is None:
+        return None
+    held, declared = state.cells.get(cell), facts.types.get(cell, "")
+    if isinstance(held, Pointer) and "[" in declared and not starred:
+        nbytes = facts.memories[held.memory].nbytes
+        return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes)
+    if "*" in declared and not starred:
+        return Scalar(number(8))
+    dtype = facts.dtype(declared.split("*")[0].split("[")[0])
+    return Scalar(number(dtypes.size_of(dtype))) if dtype else None

@@ -1,0 +1,218 @@
+"""The CUDA runtime and the C allocator, call by call: allocations, transfers, fills, properties."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from tree_sitter import Node
+
+from agent.source.nodes import field as child
+from agent.workload.expression import Expression, ExpressionError, number
+from agent.workload.static import calls
+from agent.workload.static import evaluate as ev
+from agent.workload.static.hints import domain_of
+from agent.workload.static.state import Facts, State
+from agent.workload.static.values import (
+    Content,
+    CopyItem,
+    FillItem,
+    Memory,
+    OtherItem,
+    Pointer,
+    Properties,
+    Ref,
+    Scalar,
+    Unknown,
+    Value,
+)
+from agent.workload.workload import Domain
+
+Handler = Callable[[list[Value], Node, Facts, State], Value]
+
+
+def _allocate(space: str, how: str) -> Handler:
+    def handle(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+        if len(values) < 2:
+            return ev.ZERO
+        _new_memory(values[0], values[1], space, how, node, facts, state)
+        return ev.ZERO
+
+    return handle
+
+
+def _new_memory(target: Value, nbytes: Value, space: str, how: str, node: Node, facts: Facts, state: State) -> None:
+    line = facts.line(node)
+    if isinstance(target, Pointer):
+        return
+    if not isinstance(target, Ref):
+        return
+    name = facts.names[target.cell]
+    element = facts.types.get(target.cell, "").split("*")[0].strip()
+    size = nbytes.expression if isinstance(nbytes, Scalar) else nbytes
+    if not isinstance(size, Expression | Unknown):
+        size = Unknown("its size is not a number", line)
+    memory = Memory(re.sub(r"\W+", "_", name.split(".")[-1]).strip("_"), space, size, element, line, how)
+    state.cells[target.cell] = Pointer(facts.allocate(memory, Content("fresh"), state), number(0), element)
+
+
+def _pitch(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    """``cudaMallocPitch``: rows padded to 512 bytes, as current devices do."""
+    if len(values) != 4 or not isinstance(values[1], Ref):
+        return ev.ZERO
+    padded = ev.combine(
+        "*", ev.combine("/", ev.combine("+", values[2], Scalar(number(511))), Scalar(number(512))), Scalar(number(512))
+    )
+    state.cells[values[1].cell] = padded
+    facts.notes.append("the pitch of cudaMallocPitch is taken to be the next multiple of 512 bytes")
+    _new_memory(values[0], ev.combine("*", padded, values[3]), "device", "cudaMallocPitch", node, facts, state)
+    return ev.ZERO
+
+
+def _host_allocate(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    if values:
+        return calls.host_memory("malloc", values[-1], "", facts.line(node), Content("fresh"), facts, state)
+    return ev.ZERO
+
+
+def _calloc(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    nbytes = ev.combine("*", values[0], values[1]) if len(values) == 2 else Unknown("a broken calloc")
+    return calls.host_memory("calloc", nbytes, "", facts.line(node), Content("zeros"), facts, state)
+
+
+def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    if len(values) < 3:
+        return ev.ZERO
+    target, source = values[0], values[1]
+    if isinstance(target, Ref):
+        state.cells[target.cell] = Unknown("it is read back from the device", facts.line(node))
+    if not isinstance(target, Pointer):
+        facts.items.append(OtherItem(facts.line(node)))
+        return ev.ZERO
+    content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
+    if content is None:
+        content = Content("host", domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None))
+    on_device = facts.memories[target.memory].space in ("device", "managed")
+    whole = _is_whole(target, values[2], facts) and (
+        not isinstance(source, Pointer) or _is_whole(source, values[2], facts)
+    )
+    from_device = isinstance(source, Pointer) and facts.memories[source.memory].space == "device"
+    if on_device and from_device and isinstance(source, Pointer):
+        line = facts.line(node)
+        facts.items.append(CopyItem(target.memory, source.memory, line) if whole else OtherItem(line))
+        state.contents[target.memory] = Content("kernel", content.domain)
+        return ev.ZERO
+    facts.items.append(OtherItem(facts.line(node)))
+    state.contents[target.memory] = Content(
+        "host", content.domain if content.kind != "zeros" else Domain("zeros", given=True)
+    )
+    return ev.ZERO
+
+
+def _is_whole(pointer: Pointer, nbytes: Value, facts: Facts) -> bool:
+    """Whether ``nbytes`` from ``pointer`` on are the whole memory, as far as the program's own numbers tell."""
+    size = facts.memories[pointer.memory].nbytes
+    if pointer.offset != number(0) or isinstance(size, Unknown) or not isinstance(nbytes, Scalar):
+        return False
+    if size == nbytes.expression:
+        return True
+    try:
+        return size.evaluate(facts.values()) == nbytes.expression.evaluate(facts.values())
+    except ExpressionError:
+        return False
+
+
+def _set(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    if len(values) >= 3 and isinstance(values[0], Pointer):
+        memory, byte = values[0].memory, ev.expression_of(values[1])
+        constant = byte.constant if byte is not None else None
+        whole = _is_whole(values[0], values[2], facts)
+        state.contents[memory] = Content(("zeros" if constant == 0 else "byte") if whole else "external")
+        if isinstance(constant, int) and whole and facts.memories[memory].space != "host":
+            facts.items.append(FillItem(memory, constant % 256, facts.line(node)))
+    return ev.ZERO
+
+
+def _to_symbol(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    arguments = child(node, "arguments")
+    name = facts.node_text(arguments.named_children[0]) if arguments and arguments.named_children else ""
+    source = values[1] if len(values) > 1 else None
+    content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
+    domain = content.domain if content else domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None)
+    facts.symbol_contents[re.sub(r"\W", "", name.removeprefix("&"))] = Content("host", domain)
+    return ev.ZERO
+
+
+def _properties(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    if values and isinstance(values[0], Ref):
+        state.cells[values[0].cell] = Properties()
+    return ev.ZERO
+
+
+def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    text = facts.node_text(node)
+    known = {
+        "cudaDevAttrMultiProcessorCount": "multiProcessorCount",
+        "cudaDevAttrMaxThreadsPerBlock": "maxThreadsPerBlock",
+        "cudaDevAttrWarpSize": "warpSize",
+    }
+    name = next((known[word] for word in known if word in text), "")
+    if values and isinstance(values[0], Ref):
+        state.cells[values[0].cell] = ev._property(name or "attribute", facts.line(node), facts)
+    return ev.ZERO
+
+
+def _ignore(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    return ev.ZERO
+
+
+def _forget_all(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    for value in values:
+        calls.forget(value, "a runtime call sets it", facts.line(node), facts, state)
+    return ev.ZERO
+
+
+CUDA: Mapping[str, Handler] = {
+    "cudaMalloc": _allocate("device", "cudaMalloc"),
+    "cudaMallocAsync": _allocate("device", "cudaMallocAsync"),
+    "cudaMallocManaged": _allocate("managed", "cudaMallocManaged"),
+    "cudaMallocHost": _allocate("host", "cudaMallocHost"),
+    "cudaHostAlloc": _allocate("host", "cudaHostAlloc"),
+    "cudaMallocPitch": _pitch,
+    "malloc": _host_allocate,
+    "aligned_alloc": _host_allocate,
+    "calloc": _calloc,
+    "cudaMemcpy": _copy,
+    "cudaMemcpyAsync": _copy,
+    "cudaMemset": _set,
+    "cudaMemsetAsync": _set,
+    "cudaMemcpyToSymbol": _to_symbol,
+    "cudaMemcpyToSymbolAsync": _to_symbol,
+    "cudaMemcpyFromSymbol": _forget_all,
+    "cudaGetDeviceProperties": _properties,
+    "cudaDeviceGetAttribute": _attribute,
+    "cudaFree": _ignore,
+    "cudaFreeAsync": _ignore,
+    "cudaFreeHost": _ignore,
+    "cudaMemPrefetchAsync": _ignore,
+    "cudaMemAdvise": _ignore,
+    "cudaFuncSetAttribute": _ignore,
+    "cudaFuncSetCacheConfig": _ignore,
+    "cudaDeviceSynchronize": _ignore,
+    "cudaThreadSynchronize": _ignore,
+    "cudaGetLastError": _ignore,
+    "cudaPeekAtLastError": _ignore,
+    "cudaStreamSynchronize": _ignore,
+    "cudaEventRecord": _ignore,
+    "cudaEventSynchronize": _ignore,
+    "cudaSetDevice": _ignore,
+    "cudaDeviceReset": _ignore,
+    "cudaStreamCreate": _ignore,
+    "cudaStreamDestroy": _ignore,
+    "cudaEventCreate": _ignore,
+    "cudaEventDestroy": _ignore,
+    "cudaEventElapsedTime": _forget_all,
+    "cudaMemGetInfo": _forget_all,
+    "cudaGetDevice": _ignore,
+    "cudaGetDeviceCount": _forget_all,
+    "cudaOccupancyMaxPotentialBlockSize": _forget_all,
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor": _forget_all,
+}
