@@ -275,7 +275,7 @@ class Batch:
         simple = end.output is None and not end.counted
         if simple and lanes.count == int(self.living.sum()) and numbers.size == 1 and not self.barriers.waiting:
             if self.shadow is not None:
-                self.shadow.barrier(self.living > 0)
+                self.shadow.barrier(np.ones(len(self.living), bool))
             if self.watch is not None:
                 self.watch.barrier(block.sites[-1], lanes)
             return end.targets[0]

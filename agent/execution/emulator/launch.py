@@ -14,10 +14,12 @@ from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
 from agent.execution.emulator.instruction import Variable
 from agent.execution.emulator.kernel import Kernel
+from agent.execution.emulator.known import Known
 from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.race_records import Records
 from agent.execution.emulator.races import Shadow
 from agent.execution.emulator.shared import Region, Shared
 from agent.execution.emulator.values import Initial, Values
@@ -146,7 +148,9 @@ def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
     shared = Shared(len(numbers), shared_regions(kernel.code, launch.shared), None)
     if shared.size and ({"races", "initialised"} & setting.checks):
         grain = 1 if kernel.narrow_shared else 4
-        shared.shadow = Shadow(len(numbers), threads, shared.size, grain, "races" in setting.checks, track)
+        races = "races" in setting.checks
+        records = Records(len(numbers), threads, shared.size, grain) if races else None
+        shared.shadow = Shadow(records, Known(len(numbers), shared.size) if track else None)
     return Batch(
         kernel=kernel,
         grid=launch.grid,

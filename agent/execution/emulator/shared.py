@@ -13,13 +13,12 @@ from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.memory import Place, report_uninitialised
+from agent.execution.emulator.patterns import Pattern, Patterns
 from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
     from agent.execution.emulator.races import Shadow
-
-SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
 
 
 @define(eq=False)
@@ -43,6 +42,7 @@ class Shared:
     size: int = field(init=False)
     views: dict[int, Array] = field(init=False)
     ends: Array | None = field(init=False, default=None)
+    patterns: Patterns = field(factory=Patterns)
 
     def __attrs_post_init__(self) -> None:
         self.size = max((region.stop for region in self.regions), default=0)
@@ -58,81 +58,79 @@ class Shared:
     def load(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, count: int
     ) -> list[Array]:
-        offsets = self._reach(addresses, shift, width * count)
-        if offsets is None:
+        pattern = self._pattern(lanes, site, addresses, shift, width * count)
+        if pattern is None:
             return self._load_apart(batch, lanes, site, addresses, shift, width, count)
         if self.shadow is not None:
-            bad = self.shadow.read(batch, lanes, site, offsets, width * count)
+            bad = self.shadow.read(batch, pattern)
             if bad is not None:
                 report_uninitialised(batch, lanes, site, bad, lambda: "shared memory")
         if batch.watch is not None:
-            batch.watch.shared_access(lanes, site, offsets, width * count)
-        return self._read(lanes, offsets, width, count)
+            batch.watch.shared_access(pattern)
+        return self.peek(pattern, width, count)
 
     def store(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, values: list[Array]
     ) -> None:
-        offsets = self._reach(addresses, shift, width * len(values))
-        if offsets is None:
+        pattern = self._pattern(lanes, site, addresses, shift, width * len(values))
+        if pattern is None:
             self._store_apart(batch, lanes, site, addresses, shift, width, values)
             return
         if self.shadow is not None:
-            self.shadow.write(batch, lanes, site, offsets, width, values)
+            self.shadow.write(batch, pattern, width, values)
         if batch.watch is not None:
-            batch.watch.shared_access(lanes, site, offsets, width * len(values))
-        index = self._index(lanes, offsets, width)
+            batch.watch.shared_access(pattern)
+        index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), lanes.shape)
         view = self.views[width].reshape(-1)
         for k, value in enumerate(values):
-            place = index + k if k else index
-            view[np.broadcast_to(place, lanes.shape)] = value
+            view[index + k if k else index] = value
 
     def places(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, where: Array
     ) -> list[Place]:
         """Where atomics act (see ``memory.places``)."""
-        offsets = self._reach(addresses, shift, width)
-        if offsets is None:
+        pattern = self._pattern(lanes, site, addresses, shift, width)
+        if pattern is None:
             lanes, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width, True)
             if not len(kept):
                 return []
             where = where[kept]
+            pattern = Pattern(site, lanes, offsets, width)
         if self.shadow is not None:
-            self.shadow.atomic(batch, lanes, site, offsets, width)
+            self.shadow.atomic(batch, pattern)
         if batch.watch is not None:
-            batch.watch.shared_access(lanes, site, offsets, width, atomic=True)
-        index = np.broadcast_to(self._index(lanes, offsets, width), lanes.shape).reshape(-1)
+            batch.watch.shared_access(pattern, atomic=True)
+        index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), lanes.shape).reshape(-1)
         return [Place(lanes, self.views[width].reshape(-1), index, where, lambda: None)]
 
-    def _reach(self, addresses: Array, shift: int, span: int) -> Array | None:
-        """Offsets as signed integers, or None where some lane is outside or misaligned."""
-        signed = addresses.view(np.int64) if addresses.dtype == np.uint64 else addresses.astype(np.int64)
-        offsets: Array = signed + shift if shift else signed
+    def _pattern(self, lanes: Lanes, site: Site, addresses: Array, shift: int, span: int) -> Pattern | None:
+        """The access as a pattern; None where some lane is outside or misaligned."""
+        found = self.patterns.find(site, lanes, addresses)
+        if found is None:
+            signed = addresses.view(np.int64) if addresses.dtype == np.uint64 else addresses.astype(np.int64)
+            offsets = signed + shift if shift else signed
+            if not self._within(offsets, span):
+                return None
+            found = Pattern(site, lanes, offsets, span)
+            self.patterns.keep(addresses, found)
+        return found
+
+    def _within(self, offsets: Array, span: int) -> bool:
         together = int(np.bitwise_or.reduce(offsets, axis=None))
         if together < 0 or together & (span - 1):
-            return None
+            return False
         if together > self.size - span and int(offsets.max()) > self.size - span:
-            return None
-        if self.ends is not None and bool((self.ends.take(offsets) < offsets + span).any()):
-            return None
-        return offsets
+            return False
+        return self.ends is None or bool((self.ends.take(offsets) >= offsets + span).all())
 
-    def _index(self, lanes: Lanes, offsets: Array, width: int) -> Array:
-        """Element numbers in the flattened view."""
-        row = self.views[width].shape[1]
-        index: Array = lanes.block * row + (offsets >> SHIFT[width])
-        return index
-
-    def _read(self, lanes: Lanes, offsets: Array, width: int, count: int) -> list[Array]:
+    def peek(self, pattern: Pattern, width: int, count: int) -> list[Array]:
+        """What memory holds there, unwatched."""
         view = self.views[width]
-        index = offsets >> SHIFT[width]
-        if lanes.all_rows and index.shape[0] == 1:
-            return [view.take(index[0] + k if k else index[0], axis=1) for k in range(count)]
-        index = lanes.block * view.shape[1] + index
+        if pattern.alike:
+            columns = pattern.columns(width)
+            return [view.take(columns + k if k else columns, axis=1) for k in range(count)]
+        index = pattern.elements(width, view.shape[1])
         return [view.reshape(-1).take(index + k if k else index) for k in range(count)]
-
-    def peek(self, lanes: Lanes, offsets: Array, width: int, count: int) -> list[Array]:
-        """What memory holds at offsets known to be sound, unwatched."""
-        return self._read(lanes, offsets, width, count)
 
     def _sound(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, span: int, writes: bool

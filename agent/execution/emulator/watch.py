@@ -11,6 +11,7 @@ from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.patterns import Pattern
 from agent.execution.emulator.sectors import SECTOR_BITS, filled, sectors, wavefronts
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_warp import Warps
@@ -70,13 +71,15 @@ class Watch:
     def local_access(self, lanes: Lanes, site: Site) -> None:
         self.totals.sites["local_requests"][site.index] += lanes.warps
 
-    def shared_access(self, lanes: Lanes, site: Site, offsets: Array, span: int, atomic: bool = False) -> None:
-        counts, index = self.totals.sites, site.index
+    def shared_access(self, pattern: Pattern, atomic: bool = False) -> None:
+        counts, index, lanes = self.totals.sites, pattern.site.index, pattern.lanes
         counts["shared_requests"][index] += lanes.warps
         if atomic:
             counts["atomics"][index] += lanes.warps
-        table, active, times = _table(lanes, offsets)
-        counts["wavefronts"][index] += times * wavefronts(table, active, span, atomic)
+        if pattern.passes is None:
+            table, active, times = _table(lanes, pattern.offsets)
+            pattern.passes = times * wavefronts(table, active, pattern.span, atomic)
+        counts["wavefronts"][index] += pattern.passes
 
     def global_access(
         self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int, writes: bool, atomic: bool = False

@@ -69,7 +69,7 @@ def run(
 ) -> tuple[Answer, dict[str, np.ndarray]]:
     """Run with these buffers (an int is that many poisoned bytes); every array comes back in its own type."""
     images = tuple(_image(name, value) for name, value in buffers.items())
-    steps = (steps,) if isinstance(steps, BoundLaunch) else tuple(steps)
+    steps = tuple(steps) if isinstance(steps, Sequence) else (steps,)
     answer = Emulator().run(Request(built, steps, images, tuple(buffers), **options))
     outputs = {}
     for name, value in buffers.items():

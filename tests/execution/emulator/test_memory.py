@@ -178,8 +178,8 @@ def test_static_and_dynamic_shared_memory_in_two_and_three_dimensions() -> None:
 
 def test_halves_in_hardware_types() -> None:
     built = build("""extern "C" __global__ void k(const unsigned short* x, unsigned short* y) {
-        unsigned short v = x[threadIdx.x], r; asm("{.reg .f16 a; mov.b16 a, %1; add.f16 a, a, a;
-            mov.b16 %0, a;}" : "=h"(r) : "h"(v));
+        unsigned short v = x[threadIdx.x], r;
+        asm("add.f16 %0, %1, %1;" : "=h"(r) : "h"(v));
         y[threadIdx.x] = r; }""")
     x = RNG.standard_normal(32).astype(np.float16)
     answer, out = run(built, launch("k", 1, 32, "x", "y"), {"x": x, "y": np.zeros(32, np.float16)})
