@@ -35,7 +35,7 @@ ROUNDS = 4  # times that all patience is used up before another batch gets its t
 
 
 class StepLimit(Exception):
-    """More thread-instructions than the request allows; ``args`` are the block and lanes at that moment."""
+    """More thread-instructions than the request allows; ``args``: the kernel, where it was, and who waited for whom."""
 
 
 class TimeLimit(Exception):
@@ -169,7 +169,7 @@ class Batch:
                 run(values, self)
             meter.steps += block.weight * lanes.count
             if meter.steps > meter.step_cap:
-                raise StepLimit(block)
+                raise StepLimit(self.kernel.name, self.where(int(lanes.flat[0]), block.sites[-1]), self._waiting())
             meter.look()
             if self.watch is not None:
                 self.watch.executed(block, lanes)
@@ -343,6 +343,12 @@ class Batch:
         if waiting:
             report_deadlock(self, waiting)
         return False
+
+    def _waiting(self) -> str:
+        """In words, the lines of the barriers at which threads wait at this moment."""
+        arrivals = [arrival for arrivals in self.barriers.waiting.values() for arrival in arrivals]
+        lines = sorted({arrival.block.sites[-1].line for arrival in arrivals})
+        return f"; other threads wait at the barrier of line {', '.join(map(str, lines))}" if lines else ""
 
     # Faults ---------------------------------------------------------------------------------------------------------
 

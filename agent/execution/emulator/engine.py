@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 from attrs import define, evolve, field
@@ -13,7 +14,6 @@ from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimi
 from agent.execution.emulator.buffers import Buffer, fill_from, new_buffer
 from agent.execution.emulator.faults import FaultLog, TooManyFaults
 from agent.execution.emulator.flow import Refused
-from agent.execution.emulator.kernel import Block
 from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
@@ -64,7 +64,7 @@ class Emulator:
         except StepLimit as limit:
             message = f"more than {request.step_cap} thread-instructions"
             if run is not None:
-                _report_limit(run, limit.args[0], message)
+                _report_limit(run, *limit.args)
         except TimeLimit:
             status, message = "timeout", f"more than {request.seconds:g} seconds"
         except Cancelled:
@@ -159,21 +159,21 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
     if request.blocks is not None:
         chosen = sorted({number for number in request.blocks(total) if 0 <= number < total})
         numbers = np.array(chosen, np.int64)
-        run.complete = run.complete and len(numbers) == total
     parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers))
+    if not run.complete:
+        # what the blocks left out would have written is missing, which is no fault of this launch
+        run.memory.check_initialised = False
+    run.complete = run.complete and len(numbers) == total
     totals = Totals(kernel) if request.count else None
     run_launch(Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals), numbers)
     if totals is not None:
         run.counters.append(launch_counters(totals, launch.kernel, launch.grid, launch.block, len(numbers)))
 
 
-def _report_limit(run: Run, block: Block, message: str) -> None:
-    site = block.sites[-1]
-    where = Where(site.file, site.line, (0, 0, 0), (0, 0, 0))
-    try:
-        run.faults.record("step limit", site.kernel, lambda: where, lambda: message, 1, (site.file, site.line))
-    except TooManyFaults:
-        return
+def _report_limit(run: Run, kernel: str, where: Where, waiting: str) -> None:
+    text = f"still running after {run.request.step_cap} thread-instructions{waiting}"
+    with suppress(TooManyFaults):
+        run.faults.record("step limit", kernel, lambda: where, lambda: text, 1, (where.file, where.line))
 
 
 def _answer(request: Request, run: Run | None, status: str, message: str, seconds: float, steps: int) -> Answer:

@@ -226,6 +226,11 @@ def test_an_endless_loop_meets_the_step_limit_the_clock_and_the_user() -> None:
     answer, _ = run(built, step, {"x": x}, step_cap=100_000)
     fault = only(answer)
     assert (fault.kind, fault.where.line) == ("step limit", 2) and not answer.complete
+    hung = build("""extern "C" __global__ void k(volatile int* x) {
+        if (threadIdx.x == 7) while (*x == 0) {}
+        __syncthreads(); }""")
+    fault = only(run(hung, step, {"x": x}, step_cap=100_000)[0])
+    assert (fault.where.line, fault.where.thread) == (2, (7, 0, 0)) and "barrier of line 3" in fault.message
     started = time.monotonic()
     answer, _ = run(built, step, {"x": x}, seconds=0.2)
     assert answer.status == "timeout" and time.monotonic() - started < 2

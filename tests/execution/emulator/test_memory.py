@@ -185,3 +185,14 @@ def test_halves_in_hardware_types() -> None:
     answer, out = run(built, launch("k", 1, 32, "x", "y"), {"x": x, "y": np.zeros(32, np.float16)})
     assert answer.status == "ok", answer
     np.testing.assert_array_equal(out["y"], x + x)
+
+
+def test_launches_after_one_of_sampled_blocks_are_not_blamed_for_what_is_missing() -> None:
+    built = build("""extern "C" __global__ void k(const int* x, int* y) {
+        int i = blockIdx.x * 32 + threadIdx.x; y[i] = x[127 - i]; }""")
+    steps = [launch("k", 4, 32, "x", "y"), launch("k", 4, 32, "y", "z")]
+    buffers = {"x": np.arange(128, dtype=np.int32), "y": 512, "z": 512}
+    answer, _ = run(built, steps, buffers, checks=frozenset({"initialised"}), blocks=lambda total: (0,))
+    assert answer.status == "ok" and not answer.complete
+    answer, _ = run(built, steps[1:], buffers, checks=frozenset({"initialised"}), blocks=lambda total: (0,))
+    assert answer.status == "fault"
