@@ -11,7 +11,7 @@ from agent.workload.workload import Workload
 
 
 def find_workload(document: Document, kernel: Kernel, settings: Settings | Path | str | None = None) -> Workload:
-    """The workload of ``kernel``. ``settings`` are the project's, or the folder to look for them in; by default the file's.
+    """The workload of ``kernel``. ``settings`` are the project's, or the folder they are in; else the file's folder is.
 
     A directive that only states sizes answers what the host code leaves open. Raises NoWorkload with questions and
     a draft directive, or WorkloadError where a directive or the settings are wrong.

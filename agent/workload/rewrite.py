@@ -23,9 +23,9 @@ from agent.workload.workload import Access, Workload
 def plan_of(document: Document, workload: Workload, original: Document | None = None) -> Plan:
     """What a rewritten file launches in place of the workload's plan, with scratch for the buffers that it adds.
 
-    Where the file has no launch on the workload's buffers, the plan of its directive is taken, or else the workload's own if
-    the kernel still has the same parameters. ``original`` tells which kernels are none of the plan's business. Raises
-    WorkloadError where a number or a buffer cannot be told in the workload's names.
+    Where the file has no launch on the workload's buffers, the plan of its directive is taken, or else the workload's
+    own if the kernel still has the same parameters. ``original`` tells which kernels are none of the plan's business.
+    Raises WorkloadError where a number or a buffer cannot be told in the workload's names.
     """
     facts = trace_all(document)
     run = _run(facts, workload, original)

@@ -52,8 +52,8 @@ class SettingsError(WorkloadError):
 
 @frozen
 class Settings:
-    """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and stand
-    in ``flags`` too; ``target`` is a card's name, or empty."""
+    """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and
+    stand in ``flags`` too; ``target`` is a card's name, or empty."""
 
     path: Path | None = None
     target: str = ""

@@ -168,13 +168,13 @@ class _Reader:
         kernel = self.until("<<<", what)
         if not re.fullmatch(rf"(::)?{_NAME}(::{_NAME})*(<.*>)?", kernel, re.S):
             self.fail(f"{what}: `{kernel}` is no kernel name")
-        configuration = split_arguments(self.until(">>>", what))
+        configuration = _commas(self.until(">>>", what))
         if not 2 <= len(configuration) <= 3:
             self.fail(f"{what}: expected grid, block and perhaps shared bytes between `<<<` and `>>>`")
         if not self.text.startswith("(", self.at):
             self.fail(f"{what}: expected `(` after `>>>`")
         self.at += 1
-        arguments = split_arguments(self.until(")", what))
+        arguments = _commas(self.until(")", what))
         return Launch(
             " ".join(kernel.split()),
             self.three(configuration[0], "grid"),
@@ -185,12 +185,9 @@ class _Reader:
 
     def three(self, text: str, what: str) -> tuple[Expression, Expression, Expression]:
         """``n``, ``dim3(n, m)``, ``(n, m)`` or ``{n, m}``."""
-        inner = re.fullmatch(r"(?:dim3\s*)?\((.*)\)|\{(.*)\}", text, re.S)
-        parts = split_arguments((inner[1] or inner[2] or "") if inner else text)
-        if len(parts) == 1 and not text.startswith(("dim3", "{")):
-            parts = [text]
-        if inner and not _closes_at_end(text):
-            parts = [text]
+        inner = re.fullmatch(r"dim3\s*\((.*)\)|\((.*)\)|\{(.*)\}", text, re.S)
+        listed = inner is not None and _closes_at_end(text)
+        parts = _commas(next(part for part in inner.groups() if part is not None)) if inner and listed else [text]
         if not 1 <= len(parts) <= 3:
             self.fail(f"{what}: expected one to three numbers, as in `dim3(n, m)`")
         given = [self.expression(part, what) for part in parts]
@@ -249,6 +246,10 @@ class _Reader:
         )
 
 
+def _commas(text: str) -> list[str]:
+    return split_arguments(text, angles=False)
+
+
 def _closes_at_end(text: str) -> bool:
     """Whether the first bracket closes at the last character: ``(a, b)`` does, ``(a) * (b)`` does not."""
     depth = 0
@@ -261,7 +262,7 @@ def _closes_at_end(text: str) -> bool:
 
 def _assignments(reader: _Reader, text: str, what: str) -> list[tuple[str, str]]:
     found = []
-    for part in split_arguments(text):
+    for part in _commas(text):
         match = re.fullmatch(rf"({_NAME})\s*=(?!=)\s*(.+)", part, re.S)
         if not match:
             reader.fail(f"{what}: expected `name = value`, found `{part}`")
@@ -329,7 +330,7 @@ def _domain(reader: _Reader, text: str, name: str) -> Domain:
     if not match or match[2] not in (*DOMAINS, "unknown"):
         reader.fail(f"domain of `{name}`: expected one of {', '.join(sorted(DOMAINS))}, found `{text}`")
     kind, given = match[2], match[1] is None
-    bounds = [reader.expression(part, f"domain of `{name}`") for part in split_arguments(match[3] or "")]
+    bounds = [reader.expression(part, f"domain of `{name}`") for part in _commas(match[3] or "")]
     if kind in ("index", "offsets") and len(bounds) == 1:
         bounds = [number(0), *bounds]
     if kind == "constant" and len(bounds) == 1:

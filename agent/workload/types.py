@@ -21,12 +21,14 @@ def split_name(text: str) -> tuple[str, tuple[str, ...]]:
     return name.strip(), tuple(split_arguments(rest.strip().removesuffix(">")))
 
 
-def split_arguments(text: str) -> list[str]:
-    """Split at commas outside brackets of any kind."""
-    parts, depth, start = [], 0, 0
+def split_arguments(text: str, angles: bool = True) -> list[str]:
+    """Split at commas outside brackets; ``angles`` count as brackets in lists of types, but not in expressions."""
+    parts, depth, start, rounds = [], 0, 0, 0
     for index, char in enumerate(text):
-        depth += (char in "(<[{") - (char in ")>]}")
-        if char == "," and depth == 0:
+        rounds += (char in "([{") - (char in ")]}")
+        if angles and rounds == 0 and char in "<>":
+            depth += 1 if char == "<" else -1
+        if char == "," and depth == 0 and rounds == 0:
             parts.append(text[start:index].strip())
             start = index + 1
     last = text[start:].strip()

@@ -1,7 +1,7 @@
 """Static inference: what the host code of a file says about how its kernels are run.
 
-The host code is read from ``main`` on as a program over symbols: numbers stay expressions over the numbers it starts from,
-allocations keep their size, transfers tell what goes in. A launch met on the way becomes a workload.
+The host code is read from ``main`` on as a program over symbols: numbers stay expressions over the numbers it starts
+from, allocations keep their size, transfers tell what goes in. A launch met on the way becomes a workload.
 """
 
 from agent.workload.static.inference import infer

@@ -1,5 +1,5 @@
-"""What calls do: functions of the file are followed, the CUDA runtime and the standard library are known by name, and any
-other call makes what it is given unknown."""
+"""What calls do: functions of the file are followed, the CUDA runtime and the standard library are known by name, and
+any other call makes what it is given unknown."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,11 +28,11 @@ def call(node: Node, facts: Facts, state: State) -> Value:
         return Unknown("a broken call", facts.line(node))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
     if callee.type == "primitive_type" or callee.type == "sized_type_specifier":
-        return conversion.convert(ev.evaluate(given[0], facts, state), facts.node_text(callee), facts) if given else ev.ZERO
+        return _cast(facts.node_text(callee), given, facts, state)
     text = "".join(facts.node_text(callee).split()) if callee.type != "template_function" else facts.node_text(callee)
     cast = _TYPE_CAST.fullmatch(text)
     if cast:
-        return conversion.convert(ev.evaluate(given[0], facts, state), facts.bound(cast[2]), facts) if given else ev.ZERO
+        return _cast(facts.bound(cast[2]), given, facts, state)
     if callee.type == "field_expression":
         return library.method(node, callee, given, facts, state)
     bare = re.sub(r"<.*", "", text, flags=re.S).split("::")[-1]
@@ -41,6 +41,10 @@ def call(node: Node, facts: Facts, state: State) -> Value:
     if bare in facts.macros and facts.macros[bare][0] is not None:
         return _macro(bare, node, given, facts, state)
     return library.function(bare, text, node, given, facts, state)
+
+
+def _cast(type_text: str, given: list[Node], facts: Facts, state: State) -> Value:
+    return conversion.convert(ev.evaluate(given[0], facts, state), type_text, facts) if given else ev.ZERO
 
 
 def follow(function: Function, callee: str, given: list[Node], facts: Facts, state: State) -> Value:

@@ -36,7 +36,7 @@ def repointed(value: Pointer, element: str, facts: Facts) -> Value:
 
 
 def as_type(value: Scalar, dtype: str | None) -> Scalar:
-    """Conversion where it changes the value: float to integer, integer or double to float. Integers are not narrowed."""
+    """Conversion where it changes the value: float to integer, or to another float. Integers are not narrowed."""
     if dtype is None or dtypes.base(dtype)[1] > 1:
         return value
     held = kind(value.expression)

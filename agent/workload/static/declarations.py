@@ -90,7 +90,7 @@ def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Fac
 
 
 def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: State) -> None:
-    """``dim3 grid(n, m);`` and ``std::vector<float> v(n);``: the grammar reads a function with parameters of types n, m."""
+    """``dim3 grid(n, m);`` and ``std::vector<float> v(n);``: the grammar reads a function of types n, m."""
     name_node, parameters = child(node, "declarator"), child(node, "parameters")
     if name_node is None or parameters is None or name_node.type != "identifier":
         return

@@ -43,7 +43,7 @@ _BUILTIN: Mapping[str, Value] = {
     "warpSize": Scalar(number(32)),
 }
 
-# For a program that asks: the H200's figures (NVIDIA, CUDA C++ Programming Guide, compute capability 9.0; H200 datasheet).
+# For a program that asks: the H200's (CUDA C++ Programming Guide, compute capability 9.0; H200 datasheet).
 PROPERTIES: Mapping[str, int] = {
     "multiProcessorCount": 132,
     "maxThreadsPerBlock": 1024,

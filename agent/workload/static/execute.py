@@ -13,9 +13,13 @@ from agent.workload.static.declarations import declare
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Pointer, Unknown, Value
 
-_SKIPPED = frozenset({"comment", "preproc_include", "preproc_def", "preproc_function_def", "preproc_call", ";", "using_declaration",
-                      "alias_declaration", "type_definition", "struct_specifier", "static_assert_declaration", "break_statement",
-                      "continue_statement", "labeled_statement", "template_declaration", "enum_specifier"})  # fmt: skip
+_SKIPPED = frozenset(
+    {
+        "comment", "preproc_include", "preproc_def", "preproc_function_def", "preproc_call", ";", "using_declaration",
+        "alias_declaration", "type_definition", "struct_specifier", "static_assert_declaration", "break_statement",
+        "continue_statement", "labeled_statement", "template_declaration", "enum_specifier",
+    }
+)  # fmt: skip
 
 
 @define

@@ -90,7 +90,7 @@ def _file_level(document: Document) -> Iterator:  # type: ignore[type-arg]
 
 
 def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
-    """Functions to start from, best first: ``main``, then those that nothing in the file calls, from the launch outwards."""
+    """Functions to start from, best first: ``main``, then what nothing in the file calls, from the launch outwards."""
     if "main" in facts.functions and is_interesting(facts.functions["main"].node, facts):
         yield "main"
     callers = _callers(facts)

@@ -243,7 +243,7 @@ def _count(symbol: str, start: Expression, update: Expression, condition: Expres
 
 
 def _swaps(node: Node, turn: _Turn, facts: Facts, state: State) -> list[tuple[int, int]] | None:
-    """How a turn permutes the memories that outer pointers lead to, as exchanges in order; None if it does more than that."""
+    """How a turn permutes the memories that outer pointers lead to, as exchanges in order; None if it does more."""
     moved = {
         cell: (held, turn.state.cells.get(cell))
         for cell, held in state.cells.items()

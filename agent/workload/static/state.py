@@ -22,13 +22,21 @@ MAX_WORK = 60_000
 MAX_CALLS = 8
 
 
+_CONTAINERS = frozenset(
+    {
+        "translation_unit", "namespace_definition", "declaration_list", "linkage_specification", "template_declaration",
+        "preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "ERROR",
+    }
+)  # fmt: skip
+
+
 class OutOfWork(Exception):
     """The host code is longer than is worth reading."""
 
 
 @frozen
 class Function:
-    """A host function. ``template`` are the names of its template parameters, ``reference`` which parameters are `&`."""
+    """A host function. ``template`` are the names of its template parameters, ``reference`` which are `&`."""
 
     node: Node
     parameters: tuple[Node, ...]
@@ -51,8 +59,8 @@ class State:
 class Facts:
     """The file: functions, macros, types of variables, memories and roots met so far, and what was launched.
 
-    ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as the
-    kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots.
+    ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
+    the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots.
     """
 
     document: Document
@@ -289,8 +297,7 @@ def _functions(root: Node) -> Iterator[Node]:
         node = stack.pop()
         if node.type == "function_definition":
             yield node
-        elif node.type in ("translation_unit", "namespace_definition", "declaration_list", "linkage_specification",
-                           "template_declaration", "preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "ERROR"):  # fmt: skip
+        elif node.type in _CONTAINERS:
             stack.extend(reversed(node.named_children))
 
 

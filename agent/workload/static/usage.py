@@ -303,7 +303,7 @@ def _walk_bounds(loop: Node, body: _Body, bounds: set[str]) -> None:
 
 
 def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bool, bool, int]]:
-    """File-level ``__constant__``/``__device__`` variables: name, type, array extents, constant?, initialised?, line."""
+    """File-level ``__constant__``/``__device__`` variables: name, type, extents, constant?, initialised?, line."""
     for node in walk(document.tree.root_node):
         if node.type != "declaration" or any(above.type == "function_definition" for above in ancestors(node)):
             continue

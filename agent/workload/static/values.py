@@ -68,7 +68,7 @@ Value = Unknown | Scalar | Pointer | Ref | Dim3 | Properties | Distribution | Ra
 
 @frozen
 class Memory:
-    """One allocation. ``space`` is ``device``, ``managed``, ``host`` or ``symbol``; ``nbytes`` its size, where known."""
+    """One allocation. ``space`` is ``device``, ``managed``, ``host`` or ``symbol``; ``nbytes`` its size."""
 
     name: str
     space: str
@@ -80,8 +80,11 @@ class Memory:
 
 @frozen
 class Content:
-    """What a memory holds: ``fresh`` (nothing was put there), ``zeros``, ``byte``, ``host`` (initialised by host code, in
-    ``domain`` where that was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did)."""
+    """What a memory holds.
+
+    ``fresh`` (nothing was put there), ``zeros``, ``byte``, ``host`` (initialised by host code, in ``domain`` where that
+    was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did).
+    """
 
     kind: str
     domain: Domain | None = None
@@ -99,8 +102,8 @@ class Root:
 
 @frozen
 class LaunchItem:
-    """One launch as it was met. ``contents`` is what memories held just before; ``conditional`` if only some runs reach it,
-    ``repeated`` if it stands in a loop whose turns are all alike."""
+    """One launch as it was met. ``contents`` is what memories held just before; ``conditional`` if only some runs
+    reach it, ``repeated`` if it stands in a loop whose turns are all alike."""
 
     kernel: str
     template: tuple[str, ...]
