@@ -8,7 +8,8 @@ uses it:
   ``uint32``, ``uint64`` or ``bool`` by its register file. An immediate is ``constant(immediate, type)``, a 0-d array;
   special registers and addresses have the dtype ``dtype_of(type)``. Sources may be any mix of shapes that broadcast.
 - ``operation.apply(sources)`` returns one array per result, in the dtype of the destination's register file. A result
-  may be (or share memory with) a source, as in ``mov``, and is a NumPy scalar where all sources are 0-d.
+  may be (or share memory with) a source, as in ``mov``, is a NumPy scalar where all sources are 0-d, and has a smaller
+  shape (that broadcasts) where it does not depend on every source.
 - ``operation.into(sources, outs)`` writes the results into the arrays ``outs`` (of the full broadcast shape), which
   may be the very arrays of the sources. It is the fast way where all lanes take part.
 - ``reads_carry``: the condition code (a ``bool`` array) comes as one more source, the last. ``writes_carry``: it goes

@@ -23,7 +23,7 @@ def directed(base: str, kind: str, mode: str) -> Function:
             sources = (sources[0], -sources[1])
         if base == "rcp":
             sources = (np.ones_like(sources[0]), sources[0])
-        operands = [np.atleast_1d(source) for source in np.broadcast_arrays(*sources)]
+        operands = [np.ravel(source) for source in np.broadcast_arrays(*sources)]
         operation = {"sub": "add", "rcp": "div"}.get(base, base)
         result = (_single if kind == "f32" else _double)(operation, operands, mode)
         return give(result.reshape(np.broadcast_shapes(*(source.shape for source in sources))), out)
