@@ -19,7 +19,7 @@ def quiet() -> object:
         yield
 
 
-def sources_of(case: Case) -> list[np.ndarray]:  # type: ignore[type-arg]
+def sources_of(case: Case) -> list[np.ndarray]:
     (found,) = instructions(case)
     operation, rows = lower(found), inputs(case.sources)
     named = {f"s{index}": rows[index] for index in range(len(rows))}
@@ -66,7 +66,8 @@ def test_one_lane_and_rows_of_lanes_agree_with_many(first: int) -> None:
         for many, one, block, some, same in zip(results, alone, blocks, mixed, flat, strict=True):
             assert np.asarray(one) == many[7], case.text
             assert np.array_equal(np.ravel(block), many), case.text
-            assert np.array_equal(np.ravel(some), same), case.text
+            # a permutation of bytes may not depend on every source
+            assert np.array_equal(np.broadcast_to(some, (16, 16)).ravel(), np.broadcast_to(same, 256)), case.text
 
 
 def test_no_lanes_at_all() -> None:
