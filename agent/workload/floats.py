@@ -235,6 +235,8 @@ def _rounded(
     found: npt.NDArray[np.floating], dtype: str, low: float | None, high: float | None
 ) -> npt.NDArray[np.generic]:
     """To the type, and back inside the bounds where rounding left them. A bound that the type lacks moves inward."""
+    if low is not None or high is not None:
+        found = np.clip(found, low, high)
     if dtype == "bf16":
         return _to_bf16(found.astype(np.float32), low, high)
     target: npt.DTypeLike = dtypes.numpy_dtype(dtype)

@@ -96,7 +96,7 @@ _KINDS: Mapping[str, Callable[[_Draw], Words]] = {
     "image": _image,
     "iota": lambda draw: draw.index,
 }
-_ABSOLUTE = frozenset({"zeros", "ones", "iota"})
+_ABSOLUTE = frozenset({"zeros", "ones", "iota", "permutation"})
 _PLAIN_FAMILIES = frozenset({"uniform", "ties", "sorted", "constant-rows", "small-integers", "spikes"})
 
 

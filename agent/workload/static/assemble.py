@@ -53,6 +53,7 @@ class Draft:
     order: list[int] = field(factory=list)
     first: LaunchItem | None = None
     met: list[LaunchItem] = field(factory=list)
+    open_roots: dict[str, None] = field(factory=dict)
 
     @property
     def launched(self) -> tuple[LaunchItem, ...]:
@@ -232,6 +233,7 @@ def _told(expression: Expression, draft: Draft) -> Expression:
         root = draft.facts.roots[name]
         if root.value is None:
             draft.ask(f"value of `{name}`", root.why, root.origin.line)
+            draft.open_roots.setdefault(name)
     return expression
 
 
@@ -350,7 +352,7 @@ def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
         message,
         tuple(f"{question}?" for question, _, _ in draft.questions),
         draft.questions[0][2] or kernel.line,
-        draft_text(found),
+        draft_text(found, tuple(draft.open_roots)),
     )
 
 
