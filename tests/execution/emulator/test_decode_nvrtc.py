@@ -47,7 +47,8 @@ def test_nothing_is_lost(way: tuple[str, ...]) -> None:
     # whatever ends in a semicolon and is no declaration is an instruction
     declaration = re.compile(
         r"^\s*\{?\s*\.(?:reg|param|local|shared|pragma|branchtargets)[\s.][^;\n]*;"
-        r"|^\.(?:visible |weak )?\.?(?:global|const)\s[^;]*;|^\.extern \.shared[^;]*;|^\.(?:extern \.|weak \.)?func[^;{]*;",
+        r"|^\.(?:visible |weak )?\.?(?:global|const)\s[^;]*;"
+        r"|^\.extern \.shared[^;]*;|^\.(?:extern \.|weak \.)?func[^;{]*;",
         re.M,
     )
     written = code.count(";") - len(declaration.findall(code))
