@@ -43,6 +43,9 @@ class HeadroomFound:
 
 @frozen
 class IdeasFound:
+    """Ideas for one parent (``0`` is the original), and the name and reason of each that does not apply."""
+
+    parent: str
     ideas: tuple[Idea, ...]
     considered: tuple[tuple[str, str], ...]
 

@@ -172,7 +172,7 @@ def _drafts(number: int, parents: tuple[Node, ...], run: _Run) -> tuple[list[Nod
         request = _request(parent, run)
         found = propose(request)
         ideas = [idea for idea in found.ideas if _wanted(idea, run.options)]
-        run.emit(events.IdeasFound(tuple(ideas), found.considered))
+        run.emit(events.IdeasFound(parent.identifier, tuple(ideas), found.considered))
         for idea in ideas:
             for candidate in implement(idea, request):
                 child = _child(candidate, parent, f"{number}.{len(drafts) + 1}", run)

@@ -55,6 +55,13 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
 
 
 def _ideas(event: events.IdeasFound) -> Iterable[str]:
+    if event.parent != "0":
+        titles = ", ".join(idea.name for idea in event.ideas)
+        yield line("ideas", f"on top of {event.parent}: {titles or 'none'}")
+        return
+    if not event.ideas:
+        for name, reason in event.considered:
+            yield line("considered", f"{name}: {reason}")
     for number, idea in enumerate(event.ideas, 1):
         expects = "; ".join(expectation.words for expectation in idea.expects)
         yield line(
