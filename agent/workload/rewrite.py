@@ -6,9 +6,11 @@ from attrs import evolve
 
 from agent.source.document import Document
 from agent.source.errors import UnknownKernel
+from agent.workload.bind import environment
 from agent.workload.directive import read_directive
+from agent.workload.dtypes import size_of
 from agent.workload.errors import WorkloadError
-from agent.workload.expression import Expression, number
+from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.static.assemble import Draft, launch_roles, launches, plan_steps
@@ -165,9 +167,21 @@ def _named_by_parameter(launch: LaunchItem, facts: Facts, workload: Workload) ->
             continue
         before = [link.arguments[index] for link in known[:1] if len(link.arguments) == len(launch.arguments)]
         names = [str(argument) for argument in before if str(argument) in buffers] or [parameter.name]
-        if known and names[0] in buffers:
+        if known and names[0] in buffers and _may_be(value.memory, names[0], facts, workload):
             found[value.memory] = names[0]
     return found
+
+
+def _may_be(memory: int, name: str, facts: Facts, workload: Workload) -> bool:
+    """Whether a memory has as many bytes as a buffer, as far as both are known."""
+    nbytes, buffer = facts.memories[memory].nbytes, workload.buffer(name)
+    if isinstance(nbytes, Unknown):
+        return True
+    try:
+        wanted = buffer.extent.evaluate(environment(workload, workload.plan)) * size_of(buffer.dtype)
+        return nbytes.evaluate(facts.values()) == wanted
+    except (ExpressionError, WorkloadError):
+        return True
 
 
 def _buffers(draft: Draft, workload: Workload) -> dict[str, str]:

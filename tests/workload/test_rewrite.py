@@ -1,0 +1,136 @@
+"""The plan of a rewritten file: its own launches in the original's names, its own buffers as scratch."""
+
+import pytest
+
+from agent.source.document import parse
+from agent.workload.bind import bind
+from agent.workload.directive import format_statements
+from agent.workload.errors import WorkloadError
+from agent.workload.rewrite import plan_of
+from agent.workload.static import infer
+from agent.workload.workload import Workload
+
+KERNEL = """
+__global__ void sum(const float* x, float* out, int n) {
+    float total = 0;
+    for (int i = 0; i < n; ++i) total += x[i];
+    *out = total;
+}
+"""
+HOST = """
+int main(int argc, char** argv) {
+    int n = argc > 1 ? atoi(argv[1]) : 5000;
+    float *d_x, *d_out;
+    cudaMalloc(&d_x, n * sizeof(float));
+    cudaMalloc(&d_out, sizeof(float));
+    cudaMemcpy(d_x, h, n * sizeof(float), cudaMemcpyHostToDevice);
+    sum<<<1, 1>>>(d_x, d_out, n);
+    cudaMemcpy(h, d_out, sizeof(float), cudaMemcpyDeviceToHost);
+}
+"""
+ORIGINAL = KERNEL + HOST
+
+
+def original() -> Workload:
+    document = parse(ORIGINAL.encode())
+    return infer(document, document.kernel("sum"))
+
+
+def plan(text: str) -> list[str]:
+    workload = original()
+    document = parse(text.encode())
+    found = plan_of(document, workload, parse(ORIGINAL.encode()))
+    bind(workload, found, None, document)
+    shown = Workload(workload.kernel, (), (), (), found)
+    return [" ".join(line.split()) for line in format_statements(shown)]
+
+
+def test_the_same_file_has_the_same_plan() -> None:
+    assert plan(ORIGINAL) == ["launch sum<<<1, 1>>>(d_x, d_out, n)"]
+
+
+def test_a_relaunch_is_read() -> None:
+    text = ORIGINAL.replace("sum<<<1, 1>>>", "int block = 128; sum<<<(n + block - 1) / block, block, block * 4>>>")
+    assert plan(text) == ["launch sum<<<(n + 128 - 1) / 128, 128, 512>>>(d_x, d_out, n)"]
+
+
+TWO_PASS = KERNEL + "__global__ void last(const float* parts, float* out, int n) { out[0] = parts[n - 1]; }\n" + HOST
+
+
+def test_two_passes_with_scratch() -> None:
+    text = TWO_PASS.replace(
+        "sum<<<1, 1>>>(d_x, d_out, n);",
+        "int blocks = (n + 255) / 256; float* d_part; cudaMalloc(&d_part, blocks * sizeof(float));"
+        " sum<<<blocks, 256>>>(d_x, d_part, n); last<<<1, 256>>>(d_part, d_out, blocks);",
+    )
+    assert plan(text) == [
+        "scratch d_part: f32[(n + 255) / 256]",
+        "launch sum<<<(n + 255) / 256, 256>>>(d_x, d_part, n)",
+        "launch last<<<1, 256>>>(d_part, d_out, (n + 255) / 256)",
+    ]
+
+
+def test_zeroed_scratch_and_a_cleared_output() -> None:
+    text = TWO_PASS.replace(
+        "sum<<<1, 1>>>(d_x, d_out, n);",
+        "float* d_part; cudaMalloc(&d_part, 64); cudaMemset(d_part, 0, 64); cudaMemset(d_out, 0, sizeof(float));"
+        " sum<<<2, 256>>>(d_x, d_part, n); last<<<1, 256>>>(d_part, d_out, 16);",
+    )
+    assert plan(text)[:2] == ["scratch d_part: f32[16] zeroed", "fill d_out 0"]
+
+
+def test_renamed_buffers_are_found_by_parameter() -> None:
+    text = ORIGINAL.replace("d_x", "input").replace("d_out", "result")
+    assert plan(text) == ["launch sum<<<1, 1>>>(d_x, d_out, n)"]
+
+
+def test_warm_up_timing_and_reference_launches_are_left_out() -> None:
+    text = TWO_PASS.replace(
+        "sum<<<1, 1>>>(d_x, d_out, n);",
+        "float* y; cudaMalloc(&y, 4); sum<<<2, 64>>>(d_x, d_out, n); last<<<1, 1>>>(d_x, y, n);"
+        " for (int i = 0; i < 10; ++i) sum<<<2, 64>>>(d_x, d_out, n);",
+    )
+    assert plan(text) == ["launch sum<<<2, 64>>>(d_x, d_out, n)"]
+
+
+def test_a_file_without_host_code_keeps_the_plan_while_the_signature_stands() -> None:
+    workload = original()
+    assert plan_of(parse(KERNEL.encode()), workload) == workload.plan
+    changed = KERNEL.replace("int n)", "int n, int m)")
+    with pytest.raises(WorkloadError, match="takes 4 arguments now and nothing in the file launches it"):
+        plan_of(parse(changed.encode()), workload)
+    with pytest.raises(WorkloadError, match="no kernel 'sum'"):
+        plan_of(parse(b"__global__ void other(float* x) { *x = 1; }"), workload)
+
+
+def test_a_directive_in_the_rewritten_file_is_its_plan() -> None:
+    text = "// cuda-lsp: workload\n//   buffer d_x: f32[8] in\n//   buffer d_out: f32[1] out\n"
+    text += "//   launch sum<<<3, 7>>>(d_x, d_out, 8)\n"
+    found = plan_of(parse((text + KERNEL.lstrip()).encode()), original())
+    assert [str(part) for part in found.launches()[0].grid] == ["3", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("sum<<<1, 1>>>", "sum<<<blocks(), 1>>>"), "grid of `sum`: `blocks` is not defined in this file"),
+        (
+            (
+                "sum<<<1, 1>>>(d_x, d_out, n);",
+                "float* t; cudaMalloc(&t, get()); sum<<<1, 1>>>(d_x, t, n); sum<<<1, 1>>>(t, d_out, 1);",
+            ),
+            "size of scratch `t`",
+        ),
+        (
+            (
+                "sum<<<1, 1>>>(d_x, d_out, n);",
+                "float* t; cudaMalloc(&t, 4); cudaMemcpy(t, h, 4, cudaMemcpyHostToDevice); sum<<<1, 1>>>(t, d_out, 1);",
+            ),
+            "is filled by the host and is no buffer of the original",
+        ),
+    ],
+)
+def test_what_cannot_be_told_in_the_workloads_names_is_refused(change: tuple[str, str], words: str) -> None:
+    with pytest.raises(WorkloadError) as raised:
+        plan(ORIGINAL.replace(*change))
+    assert words in str(raised.value)
