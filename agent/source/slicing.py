@@ -85,7 +85,8 @@ def device_slice(
     includes = frozenset(
         include.name for part in _units(unit) for include in _includes(part.entries) if not include.quoted
     )
-    first = prologue(words, frozenset(_STD.findall(body)), given, includes | unknown, relaxed_constexpr)
+    kept = frozenset(output.included)
+    first = prologue(words, frozenset(_STD.findall(body)), given, includes | unknown, kept, relaxed_constexpr)
     return Slice(
         text=first + body,
         names=expressions,

@@ -7,9 +7,14 @@ Values are those of the C standard's headers on the platforms CUDA runs on (IEEE
 import re
 
 from agent.source.lexing import word_set
+from agent.source.type_traits import TRAITS, TYPE_TRAITS
 
+_DEFINES_LIMITS = re.compile(r"cooperative_groups|cub/|cuda/|curand_kernel")
+_DEFINES_WIDE = re.compile(r"cooperative_groups|cub/|cuda/|curand_kernel|cuda_pipeline|cuda_awbarrier")
 _LONG = "(sizeof(long) == 8 ? 0x7fffffffffffffffLL : 0x7fffffffLL)"
 _SIGNED, _UNSIGNED = "decltype((char *)0 - (char *)0)", "decltype(sizeof(0))"
+
+_WIDE = {_SIGNED: "long long", _UNSIGNED: "unsigned long long"}
 
 TYPES = {
     **{
@@ -167,15 +172,28 @@ _RELAXED = {
 }
 
 
+def _standard_header(name: str) -> str | None:
+    """Where CCCL defines a macro, if it does."""
+    if name in FLOAT_MACROS:
+        return "cuda/std/cfloat"
+    if name in ("INFINITY", "NAN"):
+        return "cuda/std/cmath"
+    if name.startswith(("M_", "HUGE_", "RAND_")):
+        return None
+    return "cuda/std/cstdint" if _OF_STDINT.fullmatch(name) else "cuda/std/climits"
+
+
 def prologue(
     words: frozenset[str],
     std_words: frozenset[str],
     given: frozenset[str],
     includes: frozenset[str],
+    kept: frozenset[str],
     relaxed_constexpr: bool,
 ) -> str:
     """Definitions for the used ``words`` that are not ``given`` by the slice; ``std_words`` are those after ``std::``.
 
+    ``includes`` are the headers that the user's files include, ``kept`` those that the slice includes.
     Names of ``<float.h>`` and ``<stdint.h>`` come only where the file includes something that may bring them, as with
     nvcc; the rest nvcc includes by itself.
     """
@@ -189,8 +207,14 @@ def prologue(
     known = {**MACROS, **FLOAT_MACROS} if floats else MACROS
     macros = [name for name in sorted(words & known.keys() - given) if there(name)]
     using = [f"using ::{name};" for name in (*sorted(std_words & _STD_FUNCTIONS), *members)]
-    lines = [f"typedef {TYPES[name]} {name};\n" for name in types]
-    lines += [f"#define {name} {known[name]}\n" for name in macros]
+    # CCCL's headers define 64-bit types in their own way and complain about macros that they would define
+    wide = any(_DEFINES_WIDE.match(header) for header in kept)
+    standard = any(_DEFINES_LIMITS.match(header) for header in kept)
+    theirs = {name: header for name in macros if standard and (header := _standard_header(name))}
+    lines = [f"#include <{header}>\n" for header in sorted(set(theirs.values()))]
+    lines += [f"typedef {_WIDE.get(TYPES[name], TYPES[name]) if wide else TYPES[name]} {name};\n" for name in types]
+    lines += [f"#define {name} {known[name]}\n" for name in macros if name not in theirs]
+    lines += [TYPE_TRAITS] if std_words & TRAITS else []
     lines += [f"namespace std {{ {' '.join(using)} }}\n"] if using else []
     lines += [_RELAXED[name] for name in sorted(std_words & _RELAXED.keys())] if relaxed_constexpr else []
     # what is wrong in these lines must not be reported on a line of the user's

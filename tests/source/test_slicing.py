@@ -93,6 +93,27 @@ def check(code: str, name: str = "k", **files: str) -> Build:
     return compiled(device_slice(parse(code.encode(), "t.cu"), [name]))
 
 
+# every line of it compiles with nvcc 13.0 too
+TRAITS = """#include <type_traits>
+struct P { int a; };
+enum E { A };
+template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0> __device__ T one() { return T(1); }
+__global__ void k(float* p) {
+  static_assert(std::is_same<std::decay_t<const int&>, int>::value && std::is_same_v<std::decay_t<int[3]>, int*>, "");
+  static_assert(std::is_pointer_v<float* const> && !std::is_pointer<float>::value && std::is_signed_v<int>, "");
+  static_assert(std::is_unsigned_v<unsigned char> && !std::is_signed_v<P> && std::is_enum_v<E>, "");
+  static_assert(std::is_class_v<P> && std::is_trivially_copyable<P>::value && !std::is_void_v<int>, "");
+  static_assert(std::is_same_v<std::make_unsigned_t<short>, unsigned short> && std::is_array_v<int[3]>, "");
+  static_assert(std::is_convertible_v<int, float> && !std::is_convertible_v<P, float>, "");
+  static_assert(std::is_same_v<std::conditional_t<true, int, float>, int>, "");
+  static_assert(std::is_same_v<std::remove_cv_t<const volatile int>, int>, "");
+  static_assert(std::is_same_v<std::remove_pointer_t<std::add_pointer_t<int&>>, int>, "");
+  static_assert(std::is_const_v<std::add_const_t<int>> && std::is_reference_v<int&&> && !std::is_union_v<P>, "");
+  if constexpr (std::is_integral<int>::value) p[0] = one<float>() + std::integral_constant<int, 3>::value;
+}
+"""
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -125,6 +146,9 @@ def check(code: str, name: str = "k", **files: str) -> Build:
         "#include <cmath>\n"
         "__global__ void k(float* p) { p[0] = std::abs(p[1]) + std::pow(p[2], 2.f) + std::isnan(p[3]); }",
         "#include <cstdint>\n__global__ void k(std::uint32_t* p, std::size_t n) { p[n] = 1; }",
+        TRAITS,
+        "#include <cooperative_groups.h>\n#include <cfloat>\n__global__ void k(uint64_t* p) {\n"
+        "  cooperative_groups::this_thread_block().sync(); p[0] = INT_MAX + FLT_MAX + M_PI + UINT32_MAX + NAN; }",
         "typedef unsigned int uint32_t;\n#define M_PI 3.0f\n__global__ void k(uint32_t* p) { p[0] = M_PI; }",
         "#ifdef __CUDACC__\n#define D __device__\n#else\n#define D\n#endif\nD int f() { return 1; }\n"
         "__global__ void k(int* p) { p[0] = f(); }",

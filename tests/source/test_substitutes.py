@@ -63,21 +63,21 @@ def test_mathematical_constants():
 
 def test_only_what_is_used_and_not_given():
     none = frozenset()
-    assert prologue(none, none, none, none, False) == ""
+    assert prologue(none, none, none, none, none, False) == ""
     used = frozenset({"uint", "M_PI", "foo"})
-    assert prologue(used, none, none, none, False).count("\n") == 3
-    assert "M_PI" not in prologue(used, none, frozenset({"M_PI"}), none, False)
+    assert prologue(used, none, none, none, none, False).count("\n") == 3
+    assert "M_PI" not in prologue(used, none, frozenset({"M_PI"}), none, none, False)
 
 
 def test_names_of_a_header_need_a_header_that_may_bring_them():
     used = frozenset({"uint8_t", "FLT_MAX", "INT_MAX"})
-    nothing = prologue(used, frozenset(), frozenset(), frozenset({"cstdio", "cuda_fp16.h"}), False)
+    nothing = prologue(used, frozenset(), frozenset(), frozenset({"cstdio", "cuda_fp16.h"}), frozenset(), False)
     assert "INT_MAX" in nothing and "uint8_t" not in nothing and "FLT_MAX" not in nothing
     for header in ("helper.h", "thrust/sort.h"):
-        both = prologue(used, frozenset(), frozenset(), frozenset({header}), False)
+        both = prologue(used, frozenset(), frozenset(), frozenset({header}), frozenset(), False)
         assert "uint8_t" in both and "FLT_MAX" in both
-    assert "FLT_MAX" not in prologue(used, frozenset(), frozenset(), frozenset({"cstdint"}), False)
-    assert "uint8_t" not in prologue(used, frozenset(), frozenset(), frozenset({"cfloat"}), False)
+    assert "FLT_MAX" not in prologue(used, frozenset(), frozenset(), frozenset({"cstdint"}), frozenset(), False)
+    assert "uint8_t" not in prologue(used, frozenset(), frozenset(), frozenset({"cfloat"}), frozenset(), False)
 
 
 def test_fixed_width_types_have_their_width():
