@@ -1,6 +1,7 @@
 """What is known about one kernel, in one value: symbols, loops, accesses, barriers."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from attrs import field, frozen
 from tree_sitter import Node
@@ -8,7 +9,7 @@ from tree_sitter import Node
 from agent.analysis.accesses import Access, accesses
 from agent.analysis.constants import constants
 from agent.analysis.loops import Loop, loop_of
-from agent.analysis.symbols import Symbols, symbols
+from agent.analysis.symbols import Symbols, reference_takers, symbols
 from agent.analysis.syntax import LOOPS, callee, contains, descendants
 from agent.analysis.values import Scope
 from agent.source.document import Document
@@ -56,7 +57,8 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
     body = node.child_by_field_name("body")
     if body is None:
         raise ValueError(f"kernel {kernel.name} has no body")
-    table = symbols(node, constants(document.tree.root_node))
+    numbers, takers = _of_file(document)
+    table = symbols(node, numbers, takers)
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(
@@ -71,3 +73,10 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
         barriers=tuple(call for call in calls if callee(call) == "__syncthreads"),
         calls=calls,
     )
+
+
+@lru_cache(maxsize=4)
+def _of_file(document: Document) -> tuple[Mapping[str, int], frozenset[str]]:
+    """What all kernels of a file share: its integer constants, and its functions that take references."""
+    root = document.tree.root_node
+    return constants(root), reference_takers(root)

@@ -72,13 +72,13 @@ class Symbols:
         return (symbol for symbols in self.table.values() for symbol in symbols)
 
 
-def symbols(function: Node, constants: Mapping[str, int]) -> Symbols:
-    """The table of a ``function_definition`` node."""
+def symbols(function: Node, constants: Mapping[str, int], takers: frozenset[str]) -> Symbols:
+    """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument."""
     found = [*_parameters(function), *_locals(function)]
     bare_table = Symbols(function, _by_name(found), constants)
     writes: dict[Symbol, list[Node]] = {symbol: [] for symbol in found}
     escaped: set[Symbol] = set()
-    for change, target in _changes(function):
+    for change, target in _changes(function, takers):
         symbol = bare_table.resolve(target)
         if symbol is None:
             continue
@@ -167,7 +167,7 @@ def _declared(node: Node, space: str, scope: Node) -> list[Symbol]:
     return found
 
 
-def _changes(function: Node) -> Iterator[tuple[Node | None, Node]]:
+def _changes(function: Node, takers: frozenset[str]) -> Iterator[tuple[Node | None, Node]]:
     """Pairs (changing expression, identifier); the expression is None where the name is given away."""
     for node in descendants(
         function, "assignment_expression", "update_expression", "pointer_expression", "call_expression"
@@ -187,7 +187,7 @@ def _changes(function: Node) -> Iterator[tuple[Node | None, Node]]:
             if text(node.child_by_field_name("operator")) == "&" and target is not None and target.type == "identifier":
                 yield None, target
         else:
-            yield from ((None, name) for name in _given_by_reference(node))
+            yield from ((None, name) for name in _given_by_reference(node, takers))
     for node in descendants(function, "reference_declarator"):
         holder = node.parent
         value = bare(holder.child_by_field_name("value")) if holder is not None else None
@@ -195,20 +195,20 @@ def _changes(function: Node) -> Iterator[tuple[Node | None, Node]]:
             yield None, value
 
 
-def _given_by_reference(call: Node) -> list[Node]:
+def _given_by_reference(call: Node, takers: frozenset[str]) -> list[Node]:
     """The identifiers that a call may take by reference: those handed to a function of this file with a ``&``
-    parameter, to a ``swap``, or to a member function or lambda."""
-    name = callee(call)
+    parameter, or to a ``swap``."""
+    if callee(call) not in takers:
+        return []
     given = [bare(argument) for argument in arguments(call)]
-    names = [argument for argument in given if argument is not None and argument.type == "identifier"]
-    if name in ("swap",):
-        return names
-    root = call
-    while root.parent is not None:
-        root = root.parent
-    for definition in descendants(root, "function_declarator"):
-        if text(definition.child_by_field_name("declarator")) == name and any(
-            True for _ in descendants(definition, "reference_declarator")
-        ):
-            return names
-    return []
+    return [argument for argument in given if argument is not None and argument.type == "identifier"]
+
+
+def reference_takers(root: Node) -> frozenset[str]:
+    """The functions of a translation unit that have a reference parameter, and ``swap``."""
+    found = {"swap"}
+    for reference in descendants(root, "reference_declarator"):
+        function = next((parent for parent in ancestors(reference) if parent.type == "function_declarator"), None)
+        if function is not None:
+            found.add(text(function.child_by_field_name("declarator")).split("::")[-1])
+    return frozenset(found)

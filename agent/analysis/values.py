@@ -6,15 +6,16 @@ the whole loop; anything that cannot be followed becomes an unknown of its own, 
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import define, field
 from tree_sitter import Node
 
 from agent.analysis.affine import Atom, Poly, number, unknown
+from agent.analysis.dependence import BUILT_IN, DEEPEST, VARYING, parts, sources, symbol_sources
 from agent.analysis.symbols import Symbol, Symbols
-from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, descendants, statements, text
+from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, statements, text
 
-BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
-VARYING = ("threadIdx", "blockIdx")
+MOST_TERMS = 200
+"""A product of more terms than this is not multiplied out."""
 
 INTEGERS = frozenset(
     (
@@ -23,90 +24,20 @@ INTEGERS = frozenset(
     )
 )
 
-PURE = frozenset(
-    [
-        "abs",
-        "min",
-        "max",
-        "fabs",
-        "fabsf",
-        "fmin",
-        "fminf",
-        "fmax",
-        "fmaxf",
-        "sqrt",
-        "sqrtf",
-        "rsqrt",
-        "rsqrtf",
-        "exp",
-        "expf",
-        "exp2",
-        "exp2f",
-        "__expf",
-        "log",
-        "logf",
-        "log2f",
-        "__logf",
-        "pow",
-        "powf",
-        "__powf",
-        "sin",
-        "sinf",
-        "cos",
-        "cosf",
-        "tan",
-        "tanf",
-        "tanh",
-        "tanhf",
-        "floor",
-        "floorf",
-        "ceil",
-        "ceilf",
-        "round",
-        "roundf",
-        "fma",
-        "fmaf",
-        "erf",
-        "erff",
-        "rint",
-        "rintf",
-        "__fdividef",
-        "__ldg",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "sizeof",
-        "static_cast",
-        "reinterpret_cast",
-        "const_cast",
-        "float",
-        "double",
-        "int",
-        "unsigned",
-        "size_t",
-        "long",
-        "make_float2",
-        "make_float3",
-        "make_float4",
-        "make_int2",
-        "make_int4",
-        "make_double2",
-        "__float2half",
-        "__half2float",
-        "__mul24",
-    ]
-)
-"""Functions whose result depends on their arguments alone (``__ldg`` also on memory that nobody writes)."""
 
-
-@frozen(eq=False)
+@define(eq=False)
 class Scope:
     """Everything that gives an expression its value: the symbols, and numbers that are known for the launch
-    (``blockDim.x`` where every launch has the same block)."""
+    (``blockDim.x`` where every launch has the same block). Remembers what was asked before."""
 
     symbols: Symbols
     known: Mapping[str, int] = field(factory=dict)
-    _memory: dict[tuple[str, int, int], Poly] = field(factory=dict, init=False)
+    sources: Mapping[Symbol, frozenset[str]] = field(init=False)
+    _values: dict[tuple[int, int], Poly] = field(factory=dict, init=False)
+    _depth: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.sources = symbol_sources(self.symbols)
 
 
 def value(node: Node | None, scope: Scope) -> Poly:
@@ -114,19 +45,22 @@ def value(node: Node | None, scope: Scope) -> Poly:
     node = bare(node)
     if node is None:
         return unknown(Atom("nothing", frozenset({"unknown"})))
-    key = ("value", node.start_byte, node.end_byte)
-    if key not in scope._memory:
+    key = (node.start_byte, node.end_byte)
+    if key not in scope._values:
         # A definition that leads back to itself (`i = i + 1`) meets this unknown and goes no further.
-        scope._memory[key] = _opaque(node, frozenset({"unknown"}))
-        scope._memory[key] = _value(node, scope)
-    return scope._memory[key]
+        scope._values[key] = _opaque(node, frozenset({"unknown"}))
+        if scope._depth < DEEPEST:
+            scope._depth += 1
+            scope._values[key] = _value(node, scope)
+            scope._depth -= 1
+    return scope._values[key]
 
 
 def dependence(node: Node | None, scope: Scope) -> frozenset[str]:
     """What an expression of any type depends on: ``threadIdx.x`` and the like, ``blockIdx.x``, ``memory`` (read from
     an array at an address that is the same for all threads), ``unknown``. Empty for what is the same in the whole
     grid."""
-    return _dependence(node, scope, frozenset())
+    return sources(parts(node, scope.symbols), scope.sources)
 
 
 def is_uniform(node: Node | None, scope: Scope) -> bool:
@@ -144,7 +78,7 @@ def thread_dependent(node: Node | None, scope: Scope) -> bool | None:
 
 def loop_atom(symbol: Symbol, loop: Node, scope: Scope) -> Atom:
     """The unknown that stands for a loop's variable inside that loop."""
-    return Atom(f"{symbol.name}@loop{loop.start_byte}", _symbol_dependence(symbol, scope, frozenset()))
+    return Atom(f"{symbol.name}@loop{loop.start_byte}", scope.sources.get(symbol, frozenset()))
 
 
 def own_loop(symbol: Symbol, node: Node) -> Node | None:
@@ -183,7 +117,7 @@ def _value(node: Node, scope: Scope) -> Poly:
         return inner if text(node.child_by_field_name("operator")) == "+" else -inner
     if (cast := _cast(node)) is not None:
         return value(cast, scope)
-    return _opaque(node, _dependence(node, scope, frozenset()))
+    return _opaque(node, dependence(node, scope))
 
 
 def _cast(node: Node) -> Node | None:
@@ -230,7 +164,7 @@ def _name(node: Node, scope: Scope) -> Poly:
     if not symbol.escapes and (loop := own_loop(symbol, node)) is not None:
         return unknown(loop_atom(symbol, loop, scope))
     # Changed somewhere: its value here need not be its value there, so each use is an unknown of its own.
-    return unknown(Atom(f"{symbol.key}:{node.start_byte}", _symbol_dependence(symbol, scope, frozenset())))
+    return unknown(Atom(f"{symbol.key}:{node.start_byte}", scope.sources.get(symbol, frozenset())))
 
 
 def _field(node: Node, scope: Scope) -> Poly:
@@ -240,7 +174,7 @@ def _field(node: Node, scope: Scope) -> Poly:
         if full in scope.known:
             return number(scope.known[full])
         return unknown(Atom(full, frozenset({full}) if base in VARYING else frozenset()))
-    return _opaque(node, _dependence(node, scope, frozenset()))
+    return _opaque(node, dependence(node, scope))
 
 
 def _binary(node: Node, scope: Scope) -> Poly:
@@ -251,6 +185,8 @@ def _binary(node: Node, scope: Scope) -> Poly:
     if operator == "-":
         return left - right
     if operator == "*":
+        if len(left.terms) * len(right.terms) > MOST_TERMS:
+            return _opaque(node, left.depends | right.depends)
         return left * right
     one, two = left.constant, right.constant
     if operator == "<<" and two is not None and 0 <= two < 63:
@@ -271,83 +207,3 @@ def _binary(node: Node, scope: Scope) -> Poly:
 
 def _opaque(node: Node, depends: frozenset[str]) -> Poly:
     return unknown(Atom(f"<{text(node)}>{node.start_byte}", depends))
-
-
-def _dependence(node: Node | None, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
-    node = bare(node)
-    if node is None:
-        return frozenset()
-    if node.type == "identifier":
-        symbol = scope.symbols.resolve(node)
-        return frozenset() if symbol is None or symbol.is_memory else _symbol_dependence(symbol, scope, seen)
-    if node.type == "field_expression":
-        base, name = text(node.child_by_field_name("argument")), text(node.child_by_field_name("field"))
-        if base in BUILT_IN:
-            return frozenset({f"{base}.{name}"}) if base in VARYING else frozenset()
-        return _dependence(node.child_by_field_name("argument"), scope, seen)
-    if node.type == "subscript_expression" or (
-        node.type == "pointer_expression" and text(node.child_by_field_name("operator")) == "*"
-    ):
-        inner = _children(node, scope, seen)
-        # Threads that read different places, or read at different times, may see different values.
-        return inner | ({"unknown"} if any(s.startswith("threadIdx") for s in inner) else {"memory"})
-    if node.type == "call_expression" and callee(node) not in PURE:
-        return _children(node, scope, seen) | {"unknown"}
-    if node.type in ("lambda_expression", "gnu_asm_expression", "assignment_expression", "update_expression"):
-        return _children(node, scope, seen) | {"unknown"}
-    return _children(node, scope, seen)
-
-
-def _children(node: Node, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
-    return frozenset().union(*(_dependence(child, scope, seen) for child in node.named_children))
-
-
-def _symbol_dependence(symbol: Symbol, scope: Scope, seen: frozenset[Symbol]) -> frozenset[str]:
-    """All that any of its values depends on: what it is set to, and under which conditions it is set."""
-    if symbol in seen:
-        return frozenset()
-    seen = seen | {symbol}
-    found: frozenset[str] = frozenset({"unknown"}) if symbol.escapes else frozenset()
-    if symbol.init is not None:
-        found |= _dependence(symbol.init, scope, seen)
-    for write in symbol.writes:
-        if write.type == "assignment_expression":
-            found |= _dependence(write.child_by_field_name("right"), scope, seen)
-        for condition in conditions(write, symbol.scope):
-            found |= _dependence(condition, scope, seen)
-    return found
-
-
-def conditions(node: Node, within: Node) -> list[Node]:
-    """The conditions that decide, inside ``within``, whether or how often ``node`` runs."""
-    found = []
-    for parent in ancestors(node):
-        if parent.type in (*LOOPS, "if_statement", "switch_statement", "conditional_expression"):
-            condition = parent.child_by_field_name("condition")
-            if condition is not None and not contains(condition, node):
-                found.append(condition)
-        if parent.type in LOOPS:
-            for leap in descendants(parent, "break_statement", "continue_statement"):
-                found += [
-                    test
-                    for around in ancestors(leap)
-                    if (test := _test(around)) is not None and contains(parent, around)
-                ]
-        if parent == within:
-            break
-    return found
-
-
-def _test(node: Node) -> Node | None:
-    return node.child_by_field_name("condition") if node.type in ("if_statement", "switch_statement") else None
-
-
-def returns_before(node: Node, function: Node) -> list[Node]:
-    """Return statements that may end a thread before it reaches ``node``."""
-    return [found for found in descendants(function, "return_statement") if found.start_byte < node.start_byte]
-
-
-def loops_around(node: Node, function: Node) -> list[Node]:
-    """The loops around a node, outermost first."""
-    inside = [parent for parent in ancestors(node) if parent.type in LOOPS and contains(function, parent)]
-    return inside[::-1]

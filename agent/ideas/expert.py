@@ -20,7 +20,7 @@ def propose(request: Request) -> Proposal:
     ideas: list[Idea] = []
     considered: list[tuple[str, str]] = []
     for entry in entries():
-        found = entry.examine(seen)
+        found = _examined(entry, seen)
         if isinstance(found, Refusal):
             considered.append((entry.name, found.reason))
             continue
@@ -41,10 +41,17 @@ def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:
     if entry is None or request.kernel.damage is not None:
         return ()
     seen = view(request)
-    found = entry.examine(seen) if seen.launches else Refusal("not launched")
+    found = _examined(entry, seen) if seen.launches else Refusal("not launched")
     if isinstance(found, Refusal):
         return ()
     return tuple(_candidate(idea, variant, seen) for variant in _allowed(found, request))
+
+
+def _examined(entry: Entry, seen: View) -> Match | Refusal:
+    try:
+        return entry.examine(seen)
+    except RecursionError:  # generated code: a sum of a thousand terms is a tree a thousand deep
+        return Refusal("an expression of the kernel nests too deeply to be followed")
 
 
 def _allowed(found: Match, request: Request) -> tuple[Variant, ...]:

@@ -171,7 +171,7 @@ def test_sectors_by_hand() -> None:
 
 
 def test_bank_conflicts_by_hand() -> None:
-    """A column of an array 32 wide is 32 passes, of one 33 wide a single pass; one word for all lanes is no conflict."""
+    """A column of an array 32 wide is 32 passes, of one 33 wide a single pass; one word for all lanes is none."""
     lanes = [{"threadIdx.x": lane} for lane in range(32)]
     for width, passes in ((32, 32), (33, 1), (2, 2), (0, 1)):
         poly = facts(f"y[{width} * threadIdx.x] = 0;").accesses[0].index

@@ -6,12 +6,12 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
+from agent.analysis.dependence import PURE
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import Combination, combination
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, contains, expression_of, statements, text, walk
-from agent.analysis.values import PURE
 from agent.source.span import Span
 
 PRIMARY = ("identifier", "subscript_expression", "call_expression", "number_literal", "field_expression")

@@ -5,6 +5,7 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly, number, unknown
+from agent.analysis.dependence import conditions, returns_before
 from agent.analysis.facts import Facts
 from agent.analysis.patterns.tree_reduction import TreeReduction
 from agent.analysis.symbols import Symbol
@@ -19,7 +20,7 @@ from agent.analysis.syntax import (
     statements,
     text,
 )
-from agent.analysis.values import conditions, is_uniform, returns_before, value
+from agent.analysis.values import is_uniform, value
 from agent.ideas.view import View
 
 WARP = 32

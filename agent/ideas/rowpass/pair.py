@@ -3,11 +3,11 @@
 from attrs import frozen
 from tree_sitter import Node
 
+from agent.analysis.dependence import PURE
 from agent.analysis.facts import Facts
 from agent.analysis.patterns.row_pass import RowPass, canonical, global_reads, is_invariant, same_space, through_locals
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, callee, contains, descendants, expression_of, statements, text
-from agent.analysis.values import PURE
 from agent.source.span import Span
 
 REAL = ("float", "double")
