@@ -175,7 +175,7 @@ def _given(found: Sequence[_Found]) -> frozenset[str]:
 
 
 def _bare(expression: str) -> str:
-    return expression.partition("<")[0].rpartition("::")[2]
+    return re.split(r"[<(]", expression.rpartition("))")[2] or expression)[0].rpartition("::")[2]
 
 
 def _expression(unit: _Unit, name: str, found: Sequence[_Found]) -> str:
@@ -189,7 +189,20 @@ def _expression(unit: _Unit, name: str, found: Sequence[_Found]) -> str:
             raise SliceError(f"{kernel.qualified_name} cannot be compiled alone: {kernel.damage}") from None
     if bracket:
         return f"{kernel.qualified_name}<{arguments}"
-    return name_expression(unit.document, home, kernel, given)
+    expression = name_expression(unit.document, home, kernel, given)
+    if kernel.template or sum(_defines(each.item, kernel.name) for each in found) < 2:
+        return expression
+    # an overload is named by a cast to its type
+    return f"(void(*)({', '.join(parameter.type for parameter in kernel.parameters)})){expression}"
+
+
+def _defines(item: Item, name: str) -> bool:
+    return (
+        item.kind == "function"
+        and item.device
+        and name in item.gives
+        and b"{" in item.document.blanked[item.span.start : item.span.end]
+    )
 
 
 def _find(unit: _Unit, name: str) -> tuple[Kernel, Document]:

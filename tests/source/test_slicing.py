@@ -247,6 +247,13 @@ def test_template_arguments(code, kernel, expected):
     assert names(code, kernel) == (expected,)
 
 
+def test_overloads_are_told_apart():
+    code = "struct P { int a; };\n__device__ void k(int) {}\n"
+    code += "__global__ void k(const float* __restrict__ x, P p, int n) {}\n"
+    assert names(code) == ("(void(*)(const float* __restrict__, P, int))k",)
+    assert names(f"namespace n {{\n{K}}}\n__device__ void k(int) {{}}", "k<int, 1>") == ("n::k<int, 1>",)
+
+
 def test_a_template_without_known_arguments_is_a_question():
     with pytest.raises(SliceError, match="name an instance, for example 'k<float, 256>'"):
         device_slice(parse(K.encode()), ["k"])
