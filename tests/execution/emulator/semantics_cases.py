@@ -75,6 +75,10 @@ def _integers() -> Iterator[Case]:
             yield _case(f"dp4a.{a}.{b} d0, s0, s1, s2", f"{a} {b} {r}", r)
             for half in ("lo", "hi"):
                 yield _case(f"dp2a.{half}.{a}.{b} d0, s0, s1, s2", f"{a} {b} {r}", r)
+    for base in ("vabsdiff2", "vabsdiff4"):
+        for t in ("u32", "s32"):
+            for total in ("", ".add"):
+                yield _case(f"{base}.u32.{t}.{t}{total} d0, s0, s1, s2", f"{t} {t} u32", "u32")
 
 
 def _carries() -> Iterator[Case]:
