@@ -13,10 +13,16 @@ from attrs import field, frozen
 class Atom:
     """An unknown. ``name`` tells it apart; ``depends`` holds what its value depends on, as far as is known:
     ``threadIdx.x``, ``blockIdx.y``, ``memory`` (loaded), ``unknown``. Parameters and launch dimensions depend on
-    nothing."""
+    nothing. ``formula`` is an operation that is no polynomial (``/``, ``%``, ``min``, ...) and its operands, if any."""
 
     name: str
     depends: frozenset[str] = field(default=frozenset(), eq=False, order=False)
+    formula: "tuple[str, tuple[Poly, ...]] | None" = field(default=None, eq=False, order=False, repr=False)
+
+    @property
+    def same_for_all(self) -> bool:
+        """Whether all threads of a block see the same value."""
+        return not any(source == "unknown" or source.startswith("threadIdx") for source in self.depends)
 
 
 Product = tuple[Atom, ...]
@@ -96,14 +102,51 @@ class Poly:
 
     def evaluate(self, values: Mapping[str, int]) -> int | None:
         """Its value, or None where ``values`` lacks a name."""
+        return self._evaluate(values, offsets=False)
+
+    def relative(self, values: Mapping[str, int]) -> int | None:
+        """Its value up to a summand that is the same for all threads of a block: terms without a value and without a
+        thread index count as 0. For comparing what lanes of one warp touch; only alignment can be off."""
+        return self._evaluate(values, offsets=True)
+
+    def _evaluate(self, values: Mapping[str, int], offsets: bool) -> int | None:
         total = 0
         for product, factor in self.terms:
             for atom in product:
-                if atom.name not in values:
+                value = _atom_value(atom, values, offsets)
+                if value is None:
+                    if offsets and all(other.same_for_all for other in product):
+                        factor = 0
+                        break
                     return None
-                factor *= values[atom.name]
+                factor *= value
             total += factor
         return total
+
+
+def _atom_value(atom: Atom, values: Mapping[str, int], offsets: bool) -> int | None:
+    if atom.name in values:
+        return values[atom.name]
+    if atom.formula is None:
+        return None
+    operation, operands = atom.formula
+    found = [operand._evaluate(values, offsets) for operand in operands]
+    known = [value for value in found if value is not None]
+    return None if len(known) < len(found) else _apply(operation, known)
+
+
+def _apply(operation: str, values: list[int]) -> int | None:
+    if operation in ("min", "max"):
+        return min(values) if operation == "min" else max(values)
+    left, right = values
+    if operation in ("/", "%"):
+        if right == 0:
+            return None
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # as C rounds: towards zero
+        return quotient if operation == "/" else left - quotient * right
+    if operation == ">>":
+        return left >> right if 0 <= right < 64 else None
+    return {"&": left & right, "|": left | right, "^": left ^ right}[operation]
 
 
 def number(value: int) -> Poly:

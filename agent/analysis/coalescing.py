@@ -17,10 +17,11 @@ WORD = 4
 
 
 def sectors(index: Poly, lanes: Sequence[Mapping[str, int]], element_bytes: int) -> int | None:
-    """Distinct sectors that the lanes touch; None where the index has no value. The array starts on a sector's edge."""
+    """Distinct sectors that the lanes touch; None where the index has no value. The array starts on a
+    sector's edge, and what is the same for all lanes and has no value counts as 0."""
     found: set[int] = set()
     for lane in lanes:
-        element = index.evaluate(lane)
+        element = index.relative(lane)
         if element is None:
             return None
         first = element * element_bytes
@@ -33,7 +34,7 @@ def wavefronts(index: Poly, lanes: Sequence[Mapping[str, int]], element_bytes: i
     ones are counted by their first word."""
     banks: dict[int, set[int]] = {}
     for lane in lanes:
-        element = index.evaluate(lane)
+        element = index.relative(lane)
         if element is None:
             return None
         word = element * element_bytes // WORD

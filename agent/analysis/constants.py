@@ -24,6 +24,21 @@ def constants(root: Node) -> Mapping[str, int]:
         found |= new
 
 
+def constant_arrays(root: Node) -> frozenset[str]:
+    """The arrays at file level that no kernel can change: ``__constant__``, ``const`` or ``constexpr``."""
+    found: set[str] = set()
+    for node in descendants(root, "declaration"):
+        qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
+        if qualifiers & {"__constant__", "const", "constexpr"}:
+            arrays = [
+                array
+                for one in node.children_by_field_name("declarator")
+                for array in descendants(one, "array_declarator")
+            ]
+            found |= {text(name) for array in arrays if (name := array.child_by_field_name("declarator")) is not None}
+    return frozenset(found)
+
+
 def _fold(texts: set[str], known: Mapping[str, int]) -> int | None:
     if len(texts) != 1:
         return None

@@ -119,8 +119,12 @@ def _steady(node: Node, symbols: Symbols) -> bool:
     base: Node | None = node
     while base is not None and base.type in ("subscript_expression", "pointer_expression"):
         base = bare(base.child_by_field_name("argument"))
-    symbol = symbols.resolve(base) if base is not None and base.type == "identifier" else None
-    return symbol is not None and (symbol.const or symbol.space == "shared")
+    if base is None or base.type != "identifier":
+        return False
+    symbol = symbols.resolve(base)
+    if symbol is None:
+        return text(base) in symbols.steady
+    return symbol.const or symbol.space == "shared"
 
 
 def conditions(node: Node, within: Node) -> list[Node]:

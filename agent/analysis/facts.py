@@ -7,7 +7,7 @@ from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access, accesses
-from agent.analysis.constants import constants
+from agent.analysis.constants import constant_arrays, constants
 from agent.analysis.loops import Loop, loop_of
 from agent.analysis.symbols import Symbols, reference_takers, symbols
 from agent.analysis.syntax import LOOPS, callee, contains, descendants
@@ -57,8 +57,7 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
     body = node.child_by_field_name("body")
     if body is None:
         raise ValueError(f"kernel {kernel.name} has no body")
-    numbers, takers = _of_file(document)
-    table = symbols(node, numbers, takers)
+    table = symbols(node, *_of_file(document))
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(
@@ -76,7 +75,7 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
 
 
 @lru_cache(maxsize=4)
-def _of_file(document: Document) -> tuple[Mapping[str, int], frozenset[str]]:
-    """What all kernels of a file share: its integer constants, and its functions that take references."""
+def _of_file(document: Document) -> tuple[Mapping[str, int], frozenset[str], frozenset[str]]:
+    """What all kernels of a file share: its integer constants, its functions that take references, its constant arrays."""
     root = document.tree.root_node
-    return constants(root), reference_takers(root)
+    return constants(root), reference_takers(root), constant_arrays(root)

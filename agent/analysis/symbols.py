@@ -52,11 +52,13 @@ class Symbol:
 
 @frozen(eq=False)
 class Symbols:
-    """The symbol table of one kernel. ``constants`` are the file's folded integers."""
+    """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` its arrays that no kernel
+    can change."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]
     constants: Mapping[str, int] = field(factory=dict)
+    steady: frozenset[str] = frozenset()
 
     def resolve(self, identifier: Node) -> Symbol | None:
         """What an identifier in the kernel refers to; None for names from outside it."""
@@ -72,7 +74,9 @@ class Symbols:
         return (symbol for symbols in self.table.values() for symbol in symbols)
 
 
-def symbols(function: Node, constants: Mapping[str, int], takers: frozenset[str]) -> Symbols:
+def symbols(
+    function: Node, constants: Mapping[str, int], takers: frozenset[str], steady: frozenset[str] = frozenset()
+) -> Symbols:
     """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument."""
     found = [*_parameters(function), *_locals(function)]
     bare_table = Symbols(function, _by_name(found), constants)
@@ -90,6 +94,7 @@ def symbols(function: Node, constants: Mapping[str, int], takers: frozenset[str]
         function,
         _by_name([evolve(symbol, writes=tuple(writes[symbol]), escapes=symbol in escaped) for symbol in found]),
         constants,
+        steady,
     )
 
 

@@ -115,6 +115,9 @@ def _value(node: Node, scope: Scope) -> Poly:
     if node.type == "unary_expression" and text(node.child_by_field_name("operator")) in "+-":
         inner = value(node.child_by_field_name("argument"), scope)
         return inner if text(node.child_by_field_name("operator")) == "+" else -inner
+    if callee(node) in ("min", "max") and len(arguments(node)) == 2:
+        one, two = (value(argument, scope) for argument in arguments(node))
+        return _formula(callee(node), one, two)
     if (cast := _cast(node)) is not None:
         return value(cast, scope)
     return _opaque(node, dependence(node, scope))
@@ -198,11 +201,14 @@ def _binary(node: Node, scope: Scope) -> Poly:
             return number(one >> two)
         if operator in ("&", "|", "^") and two >= 0:
             return number({"&": one & two, "|": one | two, "^": one ^ two}[operator])
-    if operator == ">>" and two is not None and 0 <= two < 31:
-        operator, right = "/", number(1 << two)  # the same for what is not negative, and only named here, not computed
-    if operator in "/%&|^>>":
-        return unknown(Atom(f"({left}){operator}({right})", left.depends | right.depends))
+    if operator in ("/", "%", "&", "|", "^", ">>"):
+        return _formula(operator, left, right)
     return _opaque(node, left.depends | right.depends)
+
+
+def _formula(operation: str, left: Poly, right: Poly) -> Poly:
+    """An operation that is no polynomial: named by its operands, so that equal ones are equal."""
+    return unknown(Atom(f"({left}){operation}({right})", left.depends | right.depends, (operation, (left, right))))
 
 
 def _opaque(node: Node, depends: frozenset[str]) -> Poly:

@@ -166,7 +166,7 @@ REFUSED = {
     ),
     "flat index used otherwise": (
         flat("int row = i % rows, col = i / rows;", index="row * cols + col + 0 * i"),
-        "one thread index only",
+        "each thread owns",
     ),
     "read gains, write loses": (
         matmul()
@@ -175,7 +175,7 @@ REFUSED = {
         .replace("sum += a[0];", "sum += 1.0f;"),
         "would lose",
     ),
-    "loaded index": (matmul(body="sum += a[(int)b[row]];"), "not affine"),
+    "loaded index": (matmul(body="sum += a[(int)b[row]];"), "cannot be told"),
     "warp operation": (matmul(body="sum += __shfl_xor_sync(0xffffffffu, sum, 1);"), "works on the warp"),
     "macro": (
         "#define ROW (blockIdx.x * blockDim.x + threadIdx.x)\n" + matmul(body="if (ROW > m) return;"),

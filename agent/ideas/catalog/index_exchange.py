@@ -29,8 +29,8 @@ __global__ void scale(const float* x, float* y, int rows, int cols) {
         "Exchanging the two indices leaves every thread's work as it is and only hands it to another thread."
     ),
     needs=(
-        "every global and shared access has an index that is affine in threadIdx.x and threadIdx.y, seen through local "
-        "definitions",
+        "every global and shared access has an index that can be evaluated for each lane, seen through local "
+        "definitions; up to an offset that all lanes share",
         "counted over a warp at the declared sizes, the sum of sectors and shared passes falls by a quarter or more, "
         "and no access that weighs in gets four times worse",
         "no warp-level operation, and no call or macro that looks at the thread index by itself",

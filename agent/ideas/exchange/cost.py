@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from agent.analysis.accesses import Access
-from agent.analysis.coalescing import sectors, turn, unrolled, wavefronts
+from agent.analysis.coalescing import sectors, wavefronts
 from agent.ideas.rewriting import source_text
 from agent.ideas.view import AXES, View, evaluate
 
@@ -89,11 +89,10 @@ def balance(view: View, before: Lanes, after: Lanes) -> Balance | str:
         if access.index is None or size is None:
             return f"where `{spelled}` points cannot be followed"
         loops = view.facts.loops_around(access.node)
-        index = unrolled(access.index, loops)
         measure = wavefronts if access.space == "shared" else sectors
-        one, two = measure(index, before, size), measure(index, after, size)
+        one, two = measure(access.index, before, size), measure(access.index, after, size)
         if one is None or two is None:
-            return f"the index of `{spelled}` is not affine in the thread indices and the launch's numbers"
+            return f"where `{spelled}` points cannot be told from the thread indices and the launch's numbers"
         ideal = 1 if access.space == "shared" else size
         found.append(Moved(access, one, two, ideal, LOOP_WEIGHT ** len(loops)))
     return Balance(tuple(found))
@@ -101,20 +100,23 @@ def balance(view: View, before: Lanes, after: Lanes) -> Balance | str:
 
 def lanes(view: View, threads: Sequence[tuple[int, int, int]]) -> Lanes:
     """The names of index expressions for each lane: its thread indices; parameters, block and grid of the first
-    launch at the declared sizes; block 0, and the first turn of each loop."""
+    launch at the declared sizes; the block in the middle of the grid (far from borders, where indices are clamped);
+    and each loop's variable in its first turn."""
     launch = view.launches[0]
     common: dict[str, int] = dict(view.parameters(launch))
     for at, axis in enumerate(AXES):
-        common[f"blockIdx.{axis}"] = 0
         for name, extents in (("blockDim", launch.block), ("gridDim", launch.grid)):
             value = evaluate(extents[at], view.sizes)
             if isinstance(value, int):
                 common[f"{name}.{axis}"] = value
+        common[f"blockIdx.{axis}"] = common.get(f"gridDim.{axis}", 1) // 2
+    return [_lane(view, common, thread) for thread in threads]
+
+
+def _lane(view: View, common: Mapping[str, int], thread: tuple[int, int, int]) -> Mapping[str, int]:
+    lane = {**common, **{f"threadIdx.{axis}": index for axis, index in zip(AXES, thread, strict=True)}}
     for loop in view.facts.loops:
-        common[turn(loop).name] = 0
-        start = loop.start.constant
-        if loop.step_kind != "+" and start is not None:
-            common[loop.atom.name] = start
-    return [
-        common | {f"threadIdx.{axis}": index for axis, index in zip(AXES, thread, strict=True)} for thread in threads
-    ]
+        start = loop.start.relative(lane)
+        if start is not None:
+            lane[loop.atom.name] = start
+    return lane

@@ -7,7 +7,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.affine import Poly
-from agent.analysis.coalescing import block_lanes, unrolled
+from agent.analysis.coalescing import block_lanes
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, descendants, text
 from agent.analysis.values import value
@@ -160,7 +160,7 @@ def _counted(view: View, split: Split, other: Node, threads: int) -> Balance | s
     assert x is not None and y is not None and z is not None
     before, after = [], []
     for lane in lanes(view, block_lanes((x, y, z))):
-        index = unrolled(flat, view.facts.loops).evaluate(lane)
+        index = flat.evaluate(lane)
         old, new = extent.evaluate(lane), second.evaluate(lane)
         if index is None or not old or not new:
             return "the extents have no value at the declared sizes"
