@@ -15,6 +15,7 @@ from attrs import define, field
 from agent.execution.device import Where
 from agent.execution.emulator.addresses import LOCAL, SHARED, Array
 from agent.execution.emulator.barriers import Barriers, report_deadlock
+from agent.execution.emulator.copies import Copies
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import PATIENCE, Block, End, Kernel
@@ -90,6 +91,7 @@ class Batch:
     since: dict[int, int] = field(factory=dict)
     parked: dict[int, list[Lanes]] = field(factory=dict)
     barriers: Barriers = field(init=False)
+    copies: Copies = field(init=False)
     living: Array = field(init=False)
     exited: Array | None = None
     running: Values = field(init=False)
@@ -105,6 +107,7 @@ class Batch:
         self.running = self.values
         self.living = np.full(len(self.numbers), threads, np.int64)
         self.barriers = Barriers(len(self.numbers))
+        self.copies = Copies(self.everyone.count)
         self.push(0, self.everyone)
 
     @property

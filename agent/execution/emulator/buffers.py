@@ -11,7 +11,8 @@ from agent.execution.emulator.addresses import TAG_BITS, Array
 
 PAGE_BITS = 16
 PAGE = 1 << PAGE_BITS
-EAGER = 1 << 24  # smaller recipes are made whole: a page test on every access would cost more
+# smaller contents are made whole: a page test on every access would cost more, unless few blocks run
+EAGER, EAGER_OF_FEW = 1 << 24, 1 << 20
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 MARK = {width: UNSIGNED[width](int("01" * width, 16)) for width in UNSIGNED}
 
@@ -92,22 +93,22 @@ def new_buffer(name: str, tag: int, nbytes: int, start: int = 0, *, writable: bo
     return Buffer(name, tag, start, start + nbytes, data, writable, views=views)
 
 
-def fill_from(buffer: Buffer, image: Image) -> None:
+def fill_from(buffer: Buffer, image: Image, eager: int = EAGER) -> None:
     """Give ``buffer`` the contents of ``image``, cut or left zero where the sizes differ."""
     contents, size = image.contents, min(buffer.nbytes, image.nbytes)
     if isinstance(contents, Poison):
         buffer.poisoned = True
         byte = contents.byte
-        _lay(buffer, size, lambda start, stop: np.full(stop - start, byte, np.uint8))
+        _lay(buffer, size, eager, lambda start, stop: np.full(stop - start, byte, np.uint8))
     elif isinstance(contents, Recipe):
-        _lay(buffer, min(size, contents.nbytes), contents.make)
+        _lay(buffer, min(size, contents.nbytes), eager, contents.make)
     else:
         flat = np.ascontiguousarray(contents).reshape(-1).view(np.uint8)[:size]
         buffer.data[buffer.start : buffer.start + len(flat)] = flat
 
 
-def _lay(buffer: Buffer, size: int, make: Callable[[int, int], Bytes]) -> None:
-    if size <= EAGER:
+def _lay(buffer: Buffer, size: int, eager: int, make: Callable[[int, int], Bytes]) -> None:
+    if size <= eager:
         if size:
             buffer.data[buffer.start : buffer.start + size] = make(0, size)
         return

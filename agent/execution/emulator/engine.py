@@ -11,7 +11,7 @@ from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, Request, Where
 from agent.execution.emulator.addresses import FIRST_BUFFER
 from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimit
-from agent.execution.emulator.buffers import Buffer, fill_from, new_buffer
+from agent.execution.emulator.buffers import EAGER, EAGER_OF_FEW, Buffer, fill_from, new_buffer
 from agent.execution.emulator.faults import FaultLog, TooManyFaults
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
@@ -91,7 +91,7 @@ def _begin(request: Request, meter: Meter) -> Run:
             buffer = new_buffer(image.name, tag, image.nbytes, image.offset)
             memory.buffers[tag] = buffer
             tag += 1
-        fill_from(buffer, image)
+        fill_from(buffer, image, EAGER if request.blocks is None else EAGER_OF_FEW)
         buffers[image.name] = buffer
     for image in request.images:
         if image.alias is not None:
@@ -185,7 +185,7 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
     outputs, written = {}, {}
     for name in request.outputs:
         buffer = run.buffers[name]
-        outputs[name] = buffer.contents().copy() if buffer.present is None else buffer.contents()
+        outputs[name] = buffer.contents()
         assert buffer.written is not None
         written[name] = buffer.written[buffer.start : buffer.stop].view(bool)
     complete = run.complete and not message

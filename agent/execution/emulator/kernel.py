@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from attrs import define, field, frozen
 
-from agent.execution.emulator import steps_atomic, steps_memory, steps_move, steps_warp
+from agent.execution.emulator import steps_atomic, steps_copy, steps_memory, steps_move, steps_warp
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
 from agent.execution.emulator.sites import Site, source_places
@@ -14,7 +14,7 @@ from agent.execution.emulator.steps_pure import pure
 from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step, width_of
 
 # imported for what they register
-_FAMILIES = (steps_atomic, steps_memory, steps_move, steps_warp)
+_FAMILIES = (steps_atomic, steps_copy, steps_memory, steps_move, steps_warp)
 
 _STRONG = frozenset(("atom", "nanosleep"))
 _STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from agent.execution.device import Image, Poison, Recipe, Request
+from agent.execution.device import Answer, Image, Poison, Recipe, Request
 from agent.execution.emulator import Emulator
 from agent.workload.binding import BoundCopy, BoundFill, PointerArgument
 from tests.execution.emulator.building import build, launch, run
@@ -196,3 +196,35 @@ def test_launches_after_one_of_sampled_blocks_are_not_blamed_for_what_is_missing
     assert answer.status == "ok" and not answer.complete
     answer, _ = run(built, steps[1:], buffers, checks=frozenset({"initialised"}), blocks=lambda total: (0,))
     assert answer.status == "fault"
+
+
+_ASYNC = """extern "C" __global__ void k(const float4* x, float* y, int n) { __shared__ float4 s[64]; int t =
+threadIdx.x;
+    unsigned a = (unsigned)__cvta_generic_to_shared(s + t);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(a), "l"(x + blockIdx.x * 64 + t));
+    asm volatile("cp.async.commit_group;");
+    if (t < n) { asm volatile("cp.async.ca.shared.global [%0], [%1], 8, 4;" :: "r"(a + 8), "l"(x + t)); }
+    asm volatile("cp.async.commit_group;");
+    asm volatile("cp.async.wait_group WAIT;"); __syncthreads();
+    float4 v = s[63 - t]; int i = (blockIdx.x * 64 + t) * 4;
+    y[i] = v.x; y[i + 1] = v.y; y[i + 2] = v.z; y[i + 3] = v.w; }"""
+
+
+@pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unoptimised"])
+def test_asynchronous_copies_arrive_when_waited_for(options: tuple[str, ...]) -> None:
+    x = RNG.standard_normal((2, 64, 4)).astype(np.float32)
+    step = launch("k", 2, 64, "x", "y", 10)
+    checks = frozenset({"races", "initialised"})
+
+    def waiting(left: int, checks: frozenset[str] = frozenset()) -> tuple[Answer, np.ndarray]:
+        built = build(_ASYNC.replace("WAIT", str(left)), *options)
+        answer, out = run(built, step, {"x": x, "y": np.zeros_like(x)}, checks=checks)
+        return answer, out["y"]
+
+    answer, y = waiting(0, checks)
+    assert answer.status == "ok", answer.faults
+    wanted = x.copy()
+    wanted[:, :10, 2], wanted[:, :10, 3] = x[0, :10, 0], 0  # 4 of 8 bytes are copied, the others become zero
+    np.testing.assert_array_equal(y, wanted[:, ::-1])
+    np.testing.assert_array_equal(waiting(1)[1], x[:, ::-1])  # the second group is not waited for
+    assert waiting(2, checks)[0].faults[0].kind == "uninitialised read"
