@@ -24,7 +24,7 @@ from agent.workload.workload import Access
 _HARMLESS = frozenset({"uninitialised read"})
 """What is no fault by itself: a value read and thrown away. Whether it matters shows over two prior contents."""
 
-PROBE_SECONDS = 15.0
+PROBE_SECONDS = 6.0
 
 
 @frozen

@@ -18,7 +18,7 @@ from agent.evaluation.comparators.numeric import fits
 from agent.evaluation.contract import Contract, serious
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
-from agent.evaluation.sizes import bound_at, declared
+from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
 from agent.evaluation.truth import Bench, outputs, spread_of
 from agent.evaluation.values import lane_bytes, to_floats
 from agent.execution.compiler.result import Build
@@ -41,7 +41,8 @@ MAX_STEPS = 24
 """A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
 
 _BUDGET = {"screen": 20_000_000, "full": 150_000_000}
-_SECONDS = {"screen": 4.0, "full": 20.0}
+_SECONDS = {"screen": 1.0, "full": 10.0}
+"""For one block, by depth: a screen leaves sizes that take longer to the full verdict."""
 _MOST = 16
 
 
@@ -100,21 +101,42 @@ def sample_sizes(bench: Bench, base: dict[str, int]) -> dict[str, int]:
     return top
 
 
+DIVISORS = (1, 4, 16, 64)
+
+
+def divided(sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str] = frozenset()) -> dict[str, int]:
+    """``sizes`` (of ``only`` these, if any) over ``divisor``, inside the contract and not below its base."""
+    return {
+        name: contract.rules[name].fit(max(min(value, contract.base[name]), value // divisor))
+        if divisor > 1 and (not only or name in only)
+        else value
+        for name, value in sizes.items()
+    }
+
+
+def shrunk(bench: Bench, contract: Contract) -> list[dict[str, int]]:
+    """The declared sizes, then ever smaller ones whose sampled blocks have less to do: what threads loop over is cut
+    first, as grids cost nothing where only some blocks run."""
+    sizes = sample_sizes(bench, dict(contract.base))
+    loops = loop_sizes(bench.workload, bench.original)
+    found: list[dict[str, int]] = []
+    for only in (loops, frozenset[str]()) if loops else (frozenset[str](),):
+        for divisor in DIVISORS:
+            smaller = divided(sizes, contract, divisor, only)
+            if smaller not in found:
+                found.append(smaller)
+    return found
+
+
 def sample(bench: Bench, contract: Contract) -> Sample | Unsampled:
     """The original on sampled blocks at the declared size (smaller where that takes too long); or why there is none."""
     if not bench.setting.device.emulated:
         return Unsampled("every size runs whole on this device")
-    sizes = sample_sizes(bench, dict(contract.base))
     found: Sample | Unsampled = Unsampled("")
-    for divisor in (1, 4, 16):
-        smaller = {
-            name: contract.rules[name].fit(max(contract.base[name], value // divisor)) if divisor > 1 else value
-            for name, value in sizes.items()
-        }
-        found = _sample_at(bench, smaller)
+    for place, sizes in enumerate(shrunk(bench, contract)):
+        found = _sample_at(bench, sizes)
         if isinstance(found, Sample):
-            note = "" if divisor == 1 else "the declared size takes too long here"
-            return evolve(found, note=note)
+            return evolve(found, note="it takes too long here" if place else "")
         if "too long" not in found.reason:
             break
     return found
@@ -125,10 +147,7 @@ def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | N
     thread-instructions; None where that is no more than the base."""
     sizes = sample_sizes(bench, dict(contract.base))
     for power in range(8):
-        smaller = {
-            name: contract.rules[name].fit(max(contract.base[name], value // 4**power)) if power else value
-            for name, value in sizes.items()
-        }
+        smaller = divided(sizes, contract, 4**power)
         if smaller == dict(contract.base):
             return None
         bound = bound_at(bench.workload, bench.original, smaller)

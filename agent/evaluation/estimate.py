@@ -4,28 +4,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from agent.evaluation import runs
-from agent.evaluation.declared import MAX_STEPS, spots
+from agent.evaluation.counting import Counts, Recipe, count
 from agent.evaluation.setting import Setting
-from agent.evaluation.sizes import Sizes, bound_at, declared, describe
 from agent.evaluation.traffic import LAUNCH_SECONDS, MODEL_ERROR, Load, load
 from agent.evaluation.verdict import Speed
 from agent.execution.compiler.result import Build, Resources
-from agent.execution.device import Answer, Device
-from agent.workload.binding import Bound, BoundCopy, BoundFill, BoundLaunch, BoundStep
-from agent.workload.errors import WorkloadError
-from agent.workload.generators import families
+from agent.execution.device import Device
+from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep
 from agent.workload.program import Program
 from agent.workload.workload import Workload
 
 if TYPE_CHECKING:
     from agent.evaluation.prepare import Prepared
-
-_BLOCKS = 9
-_SECONDS = 10.0
-"""The same at every depth: a ratio of two estimates must not depend on how each was counted."""
 
 
 @frozen
@@ -37,8 +29,11 @@ class Estimate:
     dram_bytes: float
     needed_bytes: float
     counts: Mapping[str, float]
-    sizes: Mapping[str, int]
-    note: str = ""
+    recipe: Recipe
+
+    @property
+    def note(self) -> str:
+        return self.recipe.note
 
 
 @frozen
@@ -52,32 +47,13 @@ class Headroom:
     note: str
 
 
-@frozen
-class _Kind:
-    """Launches of one plan that do the same work up to the contents of their buffers: one of them is run."""
-
-    launch: BoundLaunch = field(repr=False)
-    times: int
-
-
 def estimate(
-    program: Program, build: Build, workload: Workload, setting: Setting, sizes: Sequence[Sizes]
+    program: Program, build: Build, workload: Workload, setting: Setting, choices: Sequence[Recipe]
 ) -> Estimate | str:
-    """Count sampled blocks at the first of ``sizes`` that does not take too long; or say why there is no estimate."""
+    """Count by the first recipe that works out and put the counts on the target; or say why there is no estimate."""
     counter = setting.device if setting.device.emulated else _emulator()
-    reason = "no sizes to count at"
-    for chosen in sizes:
-        try:
-            bound = bound_at(workload, program, chosen)
-        except WorkloadError as error:
-            return str(error)
-        kinds = _kinds(bound)
-        answer = _count(build, bound, kinds, workload, evolve(setting, device=counter))
-        if answer.status == "ok" and len(answer.counters) == len(kinds):
-            note = "" if chosen == declared(workload) else f"counted at {describe(chosen)}"
-            return _total(bound, kinds, answer, build, setting, note)
-        reason = answer.message or (answer.faults[0].message if answer.faults else answer.status)
-    return reason
+    counts = count(program, build, workload, evolve(setting, device=counter), choices)
+    return counts if isinstance(counts, str) else _total(counts, build, setting)
 
 
 def _emulator() -> Device:
@@ -86,39 +62,11 @@ def _emulator() -> Device:
     return Emulator()
 
 
-def _kinds(bound: Bound) -> list[_Kind]:
-    """The distinct launches in order of appearance, each with how often it comes. Which of two swapped buffers an
-    argument names makes no difference."""
-    first: dict[object, BoundLaunch] = {}
-    times: Counter[object] = Counter()
-    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers}
-    for step in bound.steps:
-        if isinstance(step, BoundLaunch):
-            key = (step.kernel, step.grid, step.block, step.shared, tuple(_shape(a, sizes) for a in step.arguments))
-            first.setdefault(key, step)
-            times[key] += 1
-    return [_Kind(first[key], times[key]) for key in first]
-
-
-def _shape(argument: object, sizes: Mapping[str, int]) -> object:
-    buffer = getattr(argument, "buffer", None)
-    return argument if buffer is None else (sizes[buffer], getattr(argument, "offset", 0))
-
-
-def _count(build: Build, bound: Bound, kinds: list[_Kind], workload: Workload, setting: Setting) -> Answer:
-    if len(kinds) > 4 * MAX_STEPS:
-        return Answer("refused", {}, None, (), (), f"the plan has {len(kinds)} different launches", 0.0)
-    chosen = runs.case(bound.sizes, families(workload)[0], 1, lazy=True)
-    clears = tuple(step for step in bound.steps if isinstance(step, BoundFill))[:MAX_STEPS]
-    reduced = evolve(bound, steps=(*clears, *(kind.launch for kind in kinds)))
-    before = runs.contents(reduced, chosen)
-    return runs.run(setting, build, before, blocks=spots(_BLOCKS), count=True, seconds=_SECONDS, checks=frozenset())
-
-
-def _total(bound: Bound, kinds: list[_Kind], answer: Answer, build: Build, setting: Setting, note: str) -> Estimate:
+def _total(counts: Counts, build: Build, setting: Setting) -> Estimate:
+    bound = counts.bound
     sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers}
     loads: list[tuple[Load, int]] = []
-    for counted, kind in zip(answer.counters, kinds, strict=True):
+    for counted, kind in zip(counts.counters, counts.kinds, strict=True):
         blocks = kind.launch.grid[0] * kind.launch.grid[1] * kind.launch.grid[2]
         used = build.resources.get(kind.launch.kernel, _LEAST)
         loads.append((load(counted, blocks, sizes, used, kind.launch.shared, setting.target), kind.times))
@@ -126,17 +74,16 @@ def _total(bound: Bound, kinds: list[_Kind], answer: Answer, build: Build, setti
     extra = sum(1 for step in bound.steps if not isinstance(step, BoundLaunch)) * LAUNCH_SECONDS
     seconds = sum(item.seconds * times for item, times in loads) + moved / setting.target.dram_bytes_per_s + extra
     longest = max(loads, key=lambda pair: pair[0].seconds * pair[1], default=None)
-    counts: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for item, times in loads:
-        counts.update({name: value * times for name, value in item.counts.items()})
+        totals.update({name: value * times for name, value in item.counts.items()})
     return Estimate(
         seconds=seconds,
         limit=longest[0].limit if longest else "nothing is launched",
         dram_bytes=sum(item.dram_bytes * times for item, times in loads) + moved,
-        needed_bytes=_needed(bound, loads, answer),
-        counts=dict(counts),
-        sizes=bound.sizes,
-        note=note,
+        needed_bytes=_needed(counts),
+        counts=dict(totals),
+        recipe=counts.recipe,
     )
 
 
@@ -151,19 +98,19 @@ def _moved(step: BoundStep, sizes: Mapping[str, int]) -> int:
     return 2 * sizes[step.target] if isinstance(step, BoundCopy) else 0
 
 
-def _needed(bound: Bound, loads: list[tuple[Load, int]], answer: Answer) -> float:
+def _needed(counts: Counts) -> float:
     """The least DRAM traffic of any program with these inputs and outputs: what the original touches of the workload's
     own buffers, once each, however many launches it takes."""
-    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers if not buffer.scratch}
+    sizes = {buffer.name: buffer.nbytes for buffer in counts.bound.buffers if not buffer.scratch}
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
-    for counted in answer.counters:
+    for counted in counts.counters:
         blocks = counted.grid[0] * counted.grid[1] * counted.grid[2]
         scale = blocks / max(1, counted.blocks_run)
         for total, touched in ((read, counted.touched_read), (written, counted.touched_written)):
-            for name, count in touched.items():
+            for name, sectors in touched.items():
                 if name in sizes:
-                    total[name] = max(total[name], min(int(count * scale) * 32, sizes[name]))
+                    total[name] = max(total[name], min(int(sectors * scale) * 32, sizes[name]))
     return float(sum(read.values()) + sum(written.values()))
 
 
@@ -187,7 +134,7 @@ def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting)
     if isinstance(original, str) or isinstance(candidate, str):
         reason = original if isinstance(original, str) else candidate
         return Speed("none", target=setting.target.name, note=f"no estimate: {reason}")
-    if original.sizes != candidate.sizes:
+    if original.recipe != candidate.recipe:
         return Speed("none", target=setting.target.name, note="no estimate: the two could not be counted at one size")
     ratio = original.seconds / candidate.seconds
     notes = [note for note in (original.note,) if note]

@@ -65,7 +65,7 @@ def _estimate(trial: Trial) -> Estimate | str:
     if isinstance(known, str):
         return known
     assert trial.build is not None
-    return estimate(trial.candidate, trial.build, prepared.workload, prepared.setting, [known.sizes])
+    return estimate(trial.candidate, trial.build, prepared.workload, prepared.setting, [known.recipe])
 
 
 def _speed(trial: Trial, estimated: Estimate | str) -> Speed:

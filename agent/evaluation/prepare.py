@@ -6,14 +6,15 @@ from attrs import define, evolve, field, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.contract import Contract, find_contract, place
-from agent.evaluation.declared import Sample, Unsampled, sample, sample_sizes
+from agent.evaluation.counting import recipes
+from agent.evaluation.declared import Sample, Unsampled, sample
 from agent.evaluation.estimate import Estimate, estimate
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
 from agent.evaluation.runs import Case
 from agent.evaluation.selftest import SelfTest, selftest
 from agent.evaluation.setting import Setting
-from agent.evaluation.sizes import Sizes, bound_at, declared
+from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.truth import Bench, Truth, truth
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
@@ -47,14 +48,15 @@ class Cache:
 
     truths: dict[Case, Truth] = field(factory=dict, repr=False)
     builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
+    samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)
     largest: dict[str, Case | None] = field(factory=dict, repr=False)
     hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
 
 
 @frozen(eq=False)
 class Prepared:
-    """``bench`` runs the original; ``sample`` is the declared size on sampled blocks, or why there is none.
-    ``oracle`` says in words what stands for the truth. ``cases`` are those that every candidate of a screen runs."""
+    """``bench`` runs the original. ``oracle`` says in words what stands for the truth. ``cases`` are those that every
+    candidate of a screen runs."""
 
     original: Program
     workload: Workload
@@ -62,7 +64,6 @@ class Prepared:
     bench: Bench = field(repr=False)
     contract: Contract
     selftest: SelfTest
-    sample: Sample | Unsampled = field(repr=False)
     oracle: str
     cases: tuple[Case, ...]
     traits: Traits
@@ -72,6 +73,13 @@ class Prepared:
     @property
     def build(self) -> Build:
         return self.bench.build
+
+    def sample(self) -> Sample | Unsampled:
+        """The declared size on sampled blocks, or why there is none; found once for each depth."""
+        depth = self.setting.depth
+        if depth not in self.cache.samples:
+            self.cache.samples[depth] = sample(evolve(self.bench, setting=self.setting), self.contract)
+        return self.cache.samples[depth]
 
 
 def checker(setting: Setting) -> Device:
@@ -144,8 +152,8 @@ def _finish(
     sampled = sample(bench, contract)
     fault = sampled.fault if isinstance(sampled, Unsampled) else None
     tell("estimate")
-    sizes = _estimate_sizes(bench, contract, sampled)
-    cache = Cache(truths={item.case: item for item in known_after})
+    choices = recipes(bench, contract, slow=isinstance(sampled, Sample) and bool(sampled.note))
+    cache = Cache({item.case: item for item in known_after}, samples={bench.setting.depth: sampled})
     return Prepared(
         original=bench.original,
         workload=bench.workload,
@@ -153,11 +161,10 @@ def _finish(
         bench=bench,
         contract=contract if fault is None else evolve(contract, broken=True, fault=fault, summary=_said(fault)),
         selftest=tested,
-        sample=sampled,
         oracle=oracle,
         cases=_cases(contract, [item.case for item in known_after]),
         traits=traits(bench.build.ptx),
-        original_estimate=estimate(bench.original, bench.build, bench.workload, bench.setting, sizes),
+        original_estimate=estimate(bench.original, bench.build, bench.workload, bench.setting, choices),
         cache=cache,
     )
 
@@ -223,14 +230,6 @@ def _said(fault: Fault) -> str:
     return f"{fault.kind} in {fault.kernel} at the declared size: {place(fault)}"
 
 
-def _estimate_sizes(bench: Bench, contract: Contract, sampled: Sample | Unsampled) -> list[Sizes]:
-    sizes: list[Sizes] = [declared(bench.workload), sample_sizes(bench, dict(contract.base))]
-    if isinstance(sampled, Sample):
-        sizes.append(dict(sampled.case.sizes))
-    sizes.append(dict(contract.base))
-    return [item for place_, item in enumerate(sizes) if item not in sizes[:place_]]
-
-
 def _broken(bench: Bench, contract: Contract) -> Prepared:
     """Nothing more is asked of an original that breaks its own contract."""
     return Prepared(
@@ -240,7 +239,6 @@ def _broken(bench: Bench, contract: Contract) -> Prepared:
         bench=bench,
         contract=contract,
         selftest=SelfTest((), (), (), (), ()),
-        sample=Unsampled("the original is broken"),
         oracle="none: the original is broken",
         cases=(),
         traits=traits(bench.build.ptx),

@@ -77,24 +77,38 @@ def _one(name: str, minimum: int, top: dict[str, int], full: Bound, workload: Wo
     half = max(minimum, top[name] // 2)
     less = _try(workload, original, top | {name: half})
     if less is None or not steps:
-        return _divisor(name, top, workload, original)
-    if len(less.steps) != len(full.steps):
+        return top[name]
+    if len(less.steps) != len(full.steps) and _grids(less)[:3] == _grids(full)[:3]:
         return next((value for value in steps if value >= 3), top[name])
     if _grids(less) == _grids(full):
         threads = max((prod(launch.block) for launch in _launches(full)), default=1)
         return min(top[name], max(minimum, int(_TURNS * threads)))
     for value in steps:
         bound = _try(workload, original, top | {name: value})
-        if bound is not None and all(
-            now >= min(2, then) for now, then in zip(_grids(bound), _grids(full), strict=False)
-        ):
+        if bound is not None and _several(bound, full):
             return 3 if value == 2 and top[name] >= 3 else value
     return top[name]
 
 
-def _divisor(name: str, top: dict[str, int], workload: Workload, original: Program) -> int:
-    """For a size that half its value does not even bind: the declared one."""
-    return top[name]
+def _several(bound: Bound, full: Bound) -> bool:
+    """Two blocks or more along every axis where the declared size has them. Plans whose number of launches hangs on the
+    size are judged by their first."""
+    some, all_ = _grids(bound), _grids(full)
+    if len(some) != len(all_):
+        some, all_ = some[:3], all_[:3]
+    return bool(some) and all(now >= min(2, then) for now, then in zip(some, all_, strict=True))
+
+
+def loop_sizes(workload: Workload, original: Program) -> frozenset[str]:
+    """Sizes that neither the grids nor the number of launches hang on: what threads loop over."""
+    top = declared(workload)
+    full = bound_at(workload, original)
+    found: set[str] = set()
+    for size in workload.sizes:
+        less = _try(workload, original, top | {size.name: max(size.minimum, top[size.name] // 2)})
+        if less is not None and _grids(less) == _grids(full):
+            found.add(size.name)
+    return frozenset(found)
 
 
 def _try(workload: Workload, original: Program, sizes: Sizes) -> Bound | None:
@@ -139,7 +153,8 @@ def variants(base: Sizes, rules: Mapping[str, Rule]) -> dict[str, dict[str, int]
         "plus one": {name: rules[name].fit(value + 1) for name, value in base.items()},
         "minus one": {name: rules[name].fit(value - rules[name].multiple) for name, value in base.items()},
         "primes": {
-            name: rules[name].fit(next_prime(value + 5 + 6 * place)) for place, (name, value) in enumerate(base.items())
+            name: rules[name].fit(next_prime(value + max(1, value // 8) + place % 3))
+            for place, (name, value) in enumerate(base.items())
         },
         "smallest": {name: rules[name].fit(1) for name in base},
     }

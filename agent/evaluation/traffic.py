@@ -36,11 +36,11 @@ MODEL_ERROR = 0.25
 LAUNCH_SECONDS = 2.0e-6
 """Device-side gap between dependent launches in one stream; 1 to 3 microseconds are usual on cards since Volta."""
 
-MEMORY_CLOCKS = 600
+DRAM_CLOCKS, L2_CLOCKS, L1_CLOCKS = 600, 270, 35
 SHARED_CLOCKS = 30
 ISSUE_CLOCKS = 3
-"""Latencies in clocks: a load that misses L2, a shared access or barrier, a dependent instruction (4 to 6 clocks, of
-which unrolling hides some). Rounded from the microbenchmarks of Jia et al. (Volta, Turing) and Luo et al. (Hopper)."""
+"""Latencies in clocks: a load served by each level, a shared access or barrier, a dependent instruction (4 to 6 clocks,
+of which unrolling hides some). Rounded from the microbenchmarks of Jia et al. (Volta, Turing) and Luo et al. (Hopper)."""
 
 IN_FLIGHT = 4
 """Loads that a warp has outstanding at once: compilers unroll simple loops by four."""
@@ -75,7 +75,8 @@ def load(
     resident = max(1, held.blocks_per_sm)
     here = min(blocks, resident * target.sms)
     sectors = _sectors(counted, scale, buffers, resident, here, shared + resources.static_shared, target)
-    clocks = _clocks(counted, scale, resident, blocks, threads, target)
+    clocks = _clocks(counted, scale, blocks, target)
+    clocks["latency"] = _chain(counted, threads, _wait(sectors)) * ceil(blocks / (resident * target.sms))
     terms = {
         "DRAM bandwidth": sectors["dram"] * SECTOR / target.dram_bytes_per_s,
         "L2 bandwidth": sectors["l2"] * SECTOR / target.l2_bytes_per_s,
@@ -100,7 +101,7 @@ def _sectors(
     shared: int,
     target: Target,
 ) -> dict[str, float]:
-    """``dram``, ``l2`` and ``compulsory`` sectors of the whole grid."""
+    """``asked``, ``l2``, ``dram`` and ``compulsory`` sectors of the whole grid."""
     blocks = max(1, counted.blocks_run)
     own = float(sum(counted.block_touched.values()))
     distinct = _compulsory(counted.touched_read, scale, buffers) + _compulsory(counted.touched_written, scale, buffers)
@@ -114,6 +115,7 @@ def _sectors(
     l2 = _fits(target.l2_bytes, min(distinct, here * own / blocks) * SECTOR)
     again, loose = (lines - own) * scale, (max(asked, lines) - lines) * scale
     return {
+        "asked": asked * scale,
         "compulsory": distinct,
         "l2": max(own * scale + again * (1 - l1) + loose * (1 - near), stores * scale),
         "dram": distinct + max(0.0, apart - distinct) * (1 - l2) + again * (1 - l1) * (1 - l2),
@@ -142,9 +144,7 @@ def _fits(capacity: float, needed: float) -> float:
     return min(1.0, max(0.0, 2 * capacity / needed - 1)) if needed > 0 else 1.0
 
 
-def _clocks(
-    counted: LaunchCounters, scale: float, resident: int, blocks: int, threads: int, target: Target
-) -> dict[str, float]:
+def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) -> dict[str, float]:
     """Clocks of each resource that an SM has for itself, spread over all SMs that get a block."""
     sms = min(target.sms, blocks)
     sm = target.sm
@@ -164,16 +164,23 @@ def _clocks(
         "fp64 throughput": pipe(("fp64",), sm.fp64),
         "integer throughput": pipe(("int",), sm.int32),
         "special functions": pipe(("special", "convert"), sm.sfu),
-        "latency": _chain(counted, threads) * ceil(blocks / (resident * target.sms)),
     }
 
 
-def _chain(counted: LaunchCounters, threads: int) -> float:
+def _wait(sectors: Mapping[str, float]) -> float:
+    """Mean clocks of a load, by the level that serves its sectors."""
+    asked = max(1.0, sectors["asked"])
+    beyond_l1 = min(1.0, sectors["l2"] / asked)
+    beyond_l2 = min(beyond_l1, sectors["dram"] / asked)
+    return L1_CLOCKS * (1 - beyond_l1) + L2_CLOCKS * (beyond_l1 - beyond_l2) + DRAM_CLOCKS * beyond_l2
+
+
+def _chain(counted: LaunchCounters, threads: int, wait: float) -> float:
     """Clocks that one warp needs from start to end when nobody is in its way."""
     warps = max(1, counted.blocks_run * ceil(threads / 32))
     loads = counted.mix.get("load", 0) + counted.mix.get("atomic", 0)
     return (
         counted.total("instructions") * ISSUE_CLOCKS
-        + loads * MEMORY_CLOCKS / IN_FLIGHT
+        + loads * wait / IN_FLIGHT
         + (counted.total("shared_requests") / IN_FLIGHT + counted.total("barriers")) * SHARED_CLOCKS
     ) / warps

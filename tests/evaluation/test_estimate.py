@@ -3,6 +3,7 @@
 import pytest
 from attrs import evolve
 
+from agent.evaluation.counting import Recipe
 from agent.evaluation.estimate import Estimate, estimate, headroom, speed
 from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.traffic import LAUNCH_SECONDS, load
@@ -57,6 +58,11 @@ class TestCopy:
         assert self.found().terms["integer throughput"] == pytest.approx(
             32 * 32 / 64 * 262144 / 132 / 1.98e9, rel=1e-12
         )
+
+    def test_latency_is_the_chain_of_one_warp_times_the_waves(self) -> None:
+        # 8 warps a block: 7 instructions of 3 clocks and one load of 600, four of which are under way at once;
+        # 8 blocks of 256 threads fit an SM, so 262144 blocks come in ceil(262144 / 1056) = 249 waves
+        assert self.found().terms["latency"] == pytest.approx((7 * 3 + 600 / 4) * 249 / 1.98e9, rel=1e-12)
 
     def test_scaling_is_linear_in_the_blocks_that_ran(self) -> None:
         twice = evolve(COPY_LINE, requests=32, sectors=128, load_sectors=64, store_sectors=64, instructions=112)
@@ -126,7 +132,7 @@ def counted(text: str) -> Estimate:
     program, workload = original(text)
     built = build(program, setting().options)
     assert isinstance(built, Build)
-    found = estimate(program, built, workload, setting(), [{"n": 1048576}])
+    found = estimate(program, built, workload, setting(), [Recipe({"n": 1048576}, ((1.0, {"n": 1048576}),))])
     assert isinstance(found, Estimate), found
     return found
 
@@ -153,6 +159,36 @@ def test_a_small_difference_is_said_to_be_within_the_models_error() -> None:
     found = speed(counted(COPY), counted(COPY), setting())
     assert found.ratio == 1.0
     assert "within the model's own error" in found.note
+
+
+def test_counts_extrapolated_from_smaller_sizes_are_those_of_the_declared_size() -> None:
+    """Of a loop over columns, which the threads of a block walk together."""
+    text = SOFTMAX.replace("rows = 512, cols = 4096", "rows = 2000, cols = 8192")
+    program, workload = original(text)
+    built = build(program, setting().options)
+    assert isinstance(built, Build)
+    top = {"rows": 2000, "cols": 8192}
+    points = tuple((1 / part, {"rows": 2000, "cols": 8192 // part}) for part in (16, 8, 4))
+    whole = estimate(program, built, workload, setting(), [Recipe(top, ((1.0, top),))])
+    drawn = estimate(program, built, workload, setting(), [Recipe(top, points)])
+    assert isinstance(whole, Estimate), whole
+    assert isinstance(drawn, Estimate), drawn
+    assert drawn.dram_bytes == pytest.approx(whole.dram_bytes, rel=1e-3)
+    assert drawn.seconds == pytest.approx(whole.seconds, rel=1e-2)
+    assert drawn.limit == whole.limit
+
+
+def test_counts_that_bend_are_not_extrapolated() -> None:
+    """A loop whose length is the square of the size."""
+    text = COPY.replace("y[i] = x[i];", "for (int k = 0; k < n / 4096 * (n / 4096); ++k) y[(i + k) % n] = x[i];")
+    text = text.replace("(x, y)", "(x, y, n)").replace("float* y)", "float* y, int n)")
+    program, workload = original(text)
+    built = build(program, setting().options)
+    assert isinstance(built, Build)
+    points = tuple((1 / part, {"n": 1048576 // part}) for part in (64, 32, 16))
+    found = estimate(program, built, workload, setting(), [Recipe({"n": 1048576}, points)])
+    assert isinstance(found, str)
+    assert "do not grow linearly" in found
 
 
 def test_no_estimate_is_no_ratio() -> None:

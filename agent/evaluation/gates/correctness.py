@@ -81,7 +81,7 @@ def _largest(trial: Trial) -> Case | None:
     prepared = trial.prepared
     held, depth = prepared.cache.largest, prepared.setting.depth
     if depth not in held:
-        sizes = largest(prepared.bench, prepared.contract, WHOLE_BUDGET[depth])
+        sizes = largest(evolve(prepared.bench, setting=prepared.setting), prepared.contract, WHOLE_BUDGET[depth])
         held[depth] = runs.case(sizes, families(prepared.workload)[0], runs.draw_seed()) if sizes else None
     found = held[depth]
     return evolve(found, seed=runs.draw_seed()) if found is not None and depth == FULL else found
@@ -185,7 +185,7 @@ def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | None = None)
 def _declared(trial: Trial) -> Ruling:
     """The declared size: whole on a GPU, on sampled blocks in the emulator."""
     prepared = trial.prepared
-    known = prepared.sample
+    known = prepared.sample()
     size = describe(declared(prepared.workload))
     if not prepared.setting.device.emulated:
         first = families(prepared.workload)[0]
@@ -194,6 +194,8 @@ def _declared(trial: Trial) -> Ruling:
         return passed(trial, "")
     if not isinstance(known, Sample):
         return passed(trial.unchecked(f"the declared size {size}: {known.reason}"), "")
+    if describe(dict(known.case.sizes)) in trial.sizes:
+        return passed(trial.unchecked(f"the declared size {size}: {known.note}"), "")
     assert trial.build is not None
     bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
     found = judge_sample(prepared.setting, known, trial.build, bound)

@@ -1,0 +1,213 @@
+"""Counts of sampled blocks at the declared size: taken there, or extrapolated from smaller sizes where that takes long.
+
+What a block counts grows linearly with what its threads loop over. So three smaller sizes are counted, a line is drawn
+through the outer two, and the middle one must lie on it; else nothing is claimed for the declared size.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import evolve, field, fields, frozen
+
+from agent.evaluation import runs
+from agent.evaluation.contract import Contract
+from agent.evaluation.declared import MAX_STEPS, sample_sizes, spots
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import Sizes, bound_at, declared, describe, loop_sizes
+from agent.evaluation.truth import Bench
+from agent.execution.compiler.result import Build
+from agent.execution.device import LaunchCounters, LineCounters
+from agent.workload.binding import Bound, BoundFill, BoundLaunch
+from agent.workload.errors import WorkloadError
+from agent.workload.generators import families
+from agent.workload.program import Program
+from agent.workload.workload import Workload
+
+BLOCKS = 9
+SECONDS = 2.0
+PATIENT = 6 * SECONDS
+"""For one run, where another recipe is left and where none is. Counts are the same at every depth: a ratio of two
+estimates must not hang on how each was counted."""
+
+OFF_LINE = 0.1
+"""How far, relatively, the middle size may lie off the line through the other two."""
+
+
+@frozen
+class Recipe:
+    """How to count for ``target``: at ``points`` (fraction of the target, sizes), one for the target or three."""
+
+    target: Mapping[str, int]
+    points: tuple[tuple[float, Mapping[str, int]], ...]
+    note: str = ""
+
+
+@frozen
+class Kind:
+    """Launches of one plan that do the same work up to the contents of their buffers: one of them is run."""
+
+    launch: BoundLaunch = field(repr=False)
+    times: int
+
+
+@frozen
+class Counts:
+    bound: Bound = field(repr=False)
+    kinds: tuple[Kind, ...]
+    counters: tuple[LaunchCounters, ...] = field(repr=False)
+    recipe: Recipe
+
+
+def recipes(bench: Bench, contract: Contract, slow: bool) -> list[Recipe]:
+    """Best first. ``slow``: sampled blocks are known to take too long at the declared size."""
+    top, repeated = declared(bench.workload), sample_sizes(bench, dict(contract.base))
+    whole = [_direct(top, top)] + ([_direct(repeated, top)] if repeated != top else [])
+    loops = loop_sizes(bench.workload, bench.original)
+    lines = [
+        found
+        for only in dict.fromkeys((loops, frozenset[str]()))
+        for divisor in (4, 16, 64)
+        if (found := _line(repeated, contract, divisor, only, loops)) is not None
+    ]
+    return [*([] if slow else whole), *lines, _direct(contract.base, top)]
+
+
+def _direct(sizes: Sizes, top: Sizes) -> Recipe:
+    return Recipe(
+        dict(sizes), ((1.0, dict(sizes)),), "" if dict(sizes) == dict(top) else f"counted at {describe(sizes)}"
+    )
+
+
+def _line(sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], loops: frozenset[str]) -> Recipe | None:
+    """Sizes over four, two and one times ``divisor``; None where rounding bends the line, or where grids would get
+    down to the base: a few blocks, some partial, are not like the many."""
+    cut = [name for name in sizes if not only or name in only]
+    if any(sizes[name] // (4 * divisor) < contract.base[name] for name in cut if name not in loops):
+        return None
+    if not cut:
+        return None
+    points: list[tuple[float, Mapping[str, int]]] = []
+    for times in (4, 2, 1):
+        smaller = {**sizes, **{name: contract.rules[name].fit(sizes[name] // (times * divisor)) for name in cut}}
+        parts = [smaller[name] / sizes[name] for name in cut]
+        if max(abs(part * times * divisor - 1) for part in parts) > 0.02:
+            return None
+        points.append((sum(parts) / len(parts), smaller))
+    return Recipe(dict(sizes), tuple(points), f"extrapolated from {describe(points[-1][1])}")
+
+
+def count(
+    program: Program, build: Build, workload: Workload, setting: Setting, choices: Sequence[Recipe]
+) -> Counts | str:
+    """Counts by the first recipe that works out, or why none did."""
+    reason = "no sizes to count at"
+    for recipe in choices:
+        found = _follow(recipe, program, build, workload, setting, SECONDS if len(choices) > 1 else PATIENT)
+        if isinstance(found, Counts):
+            return found
+        reason = found
+    return reason
+
+
+def _follow(
+    recipe: Recipe, program: Program, build: Build, workload: Workload, setting: Setting, seconds: float
+) -> Counts | str:
+    try:
+        bound = bound_at(workload, program, recipe.target)
+        kinds = _kinds(bound)
+        points: list[tuple[float, tuple[LaunchCounters, ...]]] = []
+        # the dearest first: where it takes too long, the others are not even begun
+        for part, sizes in reversed(recipe.points):
+            found = _run(bound_at(workload, program, sizes), build, workload, setting, seconds)
+            if isinstance(found, str):
+                return found
+            if len(found) != len(kinds):
+                return "the launches differ between the sizes that were counted"
+            points.append((part, found))
+    except WorkloadError as error:
+        return str(error)
+    if len(points) == 1:
+        return Counts(bound, kinds, points[0][1], recipe)
+    lines = [_extrapolate(kind, [(part, found[at]) for part, found in points]) for at, kind in enumerate(kinds)]
+    if any(line is None for line in lines):
+        return f"counts do not grow linearly from {describe(recipe.points[0][1])} on"
+    return Counts(bound, kinds, tuple(line for line in lines if line is not None), recipe)
+
+
+def _run(
+    bound: Bound, build: Build, workload: Workload, setting: Setting, seconds: float
+) -> tuple[LaunchCounters, ...] | str:
+    kinds = _kinds(bound)
+    if len(kinds) > 4 * MAX_STEPS:
+        return f"the plan has {len(kinds)} different launches"
+    chosen = runs.case(bound.sizes, families(workload)[0], 1, lazy=True)
+    clears = tuple(step for step in bound.steps if isinstance(step, BoundFill))[:MAX_STEPS]
+    reduced = evolve(bound, steps=(*clears, *(kind.launch for kind in kinds)))
+    before = runs.contents(reduced, chosen)
+    answer = runs.run(setting, build, before, blocks=spots(BLOCKS), count=True, seconds=seconds, checks=frozenset())
+    if answer.status != "ok":
+        return answer.message or (answer.faults[0].message if answer.faults else answer.status)
+    return answer.counters if len(answer.counters) == len(kinds) else "the device counts nothing"
+
+
+def _kinds(bound: Bound) -> tuple[Kind, ...]:
+    """The distinct launches in order of appearance, each with how often it comes. Which of two swapped buffers an
+    argument names makes no difference."""
+    first: dict[object, BoundLaunch] = {}
+    times: Counter[object] = Counter()
+    sizes = {buffer.name: buffer.nbytes for buffer in bound.buffers}
+    for step in bound.steps:
+        if isinstance(step, BoundLaunch):
+            key = (step.kernel, step.grid, step.block, step.shared, tuple(_shape(a, sizes) for a in step.arguments))
+            first.setdefault(key, step)
+            times[key] += 1
+    return tuple(Kind(first[key], times[key]) for key in first)
+
+
+def _shape(argument: object, sizes: Mapping[str, int]) -> object:
+    buffer = getattr(argument, "buffer", None)
+    return argument if buffer is None else (sizes[buffer], getattr(argument, "offset", 0))
+
+
+def _extrapolate(kind: Kind, points: Sequence[tuple[float, LaunchCounters]]) -> LaunchCounters | None:
+    """``points`` run from the largest size to the smallest; the result is as if BLOCKS blocks had run at the target."""
+    (high, large), (between, middle), (low, small) = points
+
+    def at(part: float, old: float, new: float) -> float:
+        return old + (new - old) * (part - low) / (high - low)
+
+    def line(get: Callable[[LaunchCounters], float]) -> int:
+        old, new = get(small) / max(1, small.blocks_run), get(large) / max(1, large.blocks_run)
+        return max(0, round(BLOCKS * at(1.0, old, new)))
+
+    for name in ("instructions", "sectors", "requests"):
+        here, old, new = (item.total(name) / max(1, item.blocks_run) for item in (middle, small, large))
+        if abs(here - at(between, old, new)) > OFF_LINE * max(here, 1.0):
+            return None
+    return LaunchCounters(
+        kernel=kind.launch.kernel,
+        grid=kind.launch.grid,
+        block=kind.launch.block,
+        blocks_run=BLOCKS,
+        lines={number: _line_at(number, line) for number in large.lines},
+        mix={name: line(lambda item, name=name: item.mix.get(name, 0)) for name in large.mix},  # type: ignore[misc]
+        touched_read=_touched(large, line, "touched_read"),
+        touched_written=_touched(large, line, "touched_written"),
+        block_touched=_touched(large, line, "block_touched"),
+    )
+
+
+def _line_at(number: int, line: Callable[[Callable[[LaunchCounters], float]], int]) -> LineCounters:
+    none = LineCounters()
+    return LineCounters(
+        **{
+            one.name: line(lambda item, name=one.name: getattr(item.lines.get(number, none), name))  # type: ignore[misc]
+            for one in fields(LineCounters)
+        }
+    )
+
+
+def _touched(
+    large: LaunchCounters, line: Callable[[Callable[[LaunchCounters], float]], int], which: str
+) -> dict[str, int]:
+    return {name: line(lambda item, name=name: getattr(item, which).get(name, 0)) for name in getattr(large, which)}  # type: ignore[misc]
