@@ -226,6 +226,49 @@ def test_contents_from_host_loops() -> None:
     assert told[4] == "buffer d: f32[n] inout zeros"
 
 
+@pytest.mark.parametrize(
+    ("stored", "domain"),
+    [
+        ("(float)rand() / RAND_MAX", "uniform(0.0f, 1.0f)"),
+        ("rand() / (float)RAND_MAX * 10 - 5", "uniform(-5.0f, 5.0f)"),
+        ("static_cast<float>(rand()) / static_cast<float>(RAND_MAX)", "uniform(0.0f, 1.0f)"),
+        ("rand() % 10", "uniform(0, 10)"),
+        ("drand48()", "uniform(0, 1)"),
+        ("spread(engine)", "uniform(2.0f, 3.0f)"),
+        ("1.0f", ""),
+        ("sinf(i)", ""),
+    ],
+)
+def test_random_numbers_of_the_host_tell_the_range(stored: str, domain: str) -> None:
+    host = "int main() { int n = 9; @M float h[9]; std::mt19937 engine;"
+    host += " std::uniform_real_distribution<float> spread(2.0f, 3.0f);"
+    host += f" for (int i = 0; i < n; ++i) h[i] = {stored};"
+    host += " cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice); k<<<1, 32>>>(x, y, n); }"
+    assert statements(host)[1] == f"buffer x: f32[n] in {domain}".strip()
+
+
+def test_a_loop_variable_means_nothing_behind_its_loop() -> None:
+    host = (
+        "struct S { int n; }; int main() { S s; int n = 5; @M for (int i = 0; i < 3; ++i) { s.n = i * 2; cudaFree(0); }"
+    )
+    with pytest.raises(NoWorkload, match=r"value of `n` of `k`: .*changes in the loop at line 7"):
+        found(host + " k<<<1, 32>>>(x, y, s.n); }")
+
+
+def test_equal_names_of_several_functions_stay_readable() -> None:
+    host = (
+        "void a() { int n = 7; @M k<<<1, 32>>>(x, y, n); }\nvoid b() { int n = 9; @M other<<<n / 3, 32>>>(x, y, n); }"
+    )
+    host += " int main() { a(); b(); }"
+    kernel = KERNEL + KERNEL.split("\n", 2)[2].replace("void k(", "void other(")
+    assert statements(host, kernel, "other") == [
+        "size n = 9 multiple 3",
+        "buffer x: f32[n] in",
+        "buffer y: f32[n] out",
+        "launch other<<<n / 3, 32>>>(x, y, n)",
+    ]
+
+
 SPMV = """
 __global__ void k(const int* rows, const int* cols, const float* v, const float* x, float* y, int n) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -338,7 +338,7 @@ def _finish(
         raise NoWorkload(
             f"the launch at line {item.line} cannot run: {error.message}", (), item.line, draft_text(found)
         ) from None
-    return found
+    return sizing.shortened(found, draft.facts.generated)
 
 
 def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:

@@ -13,7 +13,18 @@ from agent.workload.expression import build, number
 from agent.workload.static import conversion, hints, launching, library, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
-from agent.workload.static.values import Content, Dim3, Memory, Pointer, Ref, Scalar, Unknown, Value
+from agent.workload.static.values import (
+    Content,
+    Dim3,
+    Distribution,
+    Memory,
+    Pointer,
+    Random,
+    Ref,
+    Scalar,
+    Unknown,
+    Value,
+)
 from agent.workload.types import split_name
 
 _TYPE_CAST = re.compile(r"(static_cast|reinterpret_cast|const_cast)\s*<(.*)>", re.S)
@@ -35,6 +46,10 @@ def call(node: Node, facts: Facts, state: State) -> Value:
         return _cast(facts.bound(cast[2]), given, facts, state)
     if callee.type == "field_expression":
         return library.method(node, callee, given, facts, state)
+    cell = facts.find(text)
+    held = state.cells.get(cell) if cell is not None else None
+    if isinstance(held, Distribution):
+        return Random(held.domain)
     bare = re.sub(r"<.*", "", text, flags=re.S).split("::")[-1]
     if bare in facts.functions and bare not in runtime.CUDA:
         return follow(facts.functions[bare], text, given, facts, state)

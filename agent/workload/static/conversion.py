@@ -8,14 +8,18 @@ from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.arithmetic import DOUBLE, FLOAT, INT
 from agent.workload.expression import build, kind, number
+from agent.workload.static.hints import converted
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import Pointer, Random, Scalar, Unknown, Value
 
 
 def convert(value: Value, type_text: str, facts: Facts) -> Value:
     """A value as a C type: numbers converted, pointers re-read as pointers to another type."""
     if isinstance(value, Pointer) and "*" in type_text:
         return repointed(value, type_text.split("*")[0].strip(), facts)
+    if isinstance(value, Random):
+        dtype = facts.dtype(type_text.replace("&", ""))
+        return value if dtype is None else converted(value, dtype)
     if isinstance(value, Scalar):
         return as_type(value, facts.dtype(type_text.replace("&", "")))
     return value

@@ -10,19 +10,39 @@ def divided(nbytes: Expression, size: int) -> Expression:
 
 
 def _without_factor(expression: Expression, size: int) -> Expression | None:
+    if size == 1:
+        return expression
+    return _exact(expression, size) or _divided_constant(expression, size)
+
+
+def _exact(expression: Expression, size: int) -> Expression | None:
+    """Without the factor ``size`` where it is written as such: ``4 * n`` gives ``n``."""
+    if expression.op == "*":
+        left, right = expression.operands
+        if left.constant == size:
+            return right
+        if right.constant == size:
+            return left
+        inner = _exact(left, size)
+        if inner is not None:
+            return build("*", (inner, right))
+        inner = _exact(right, size)
+        return build("*", (left, inner)) if inner is not None else None
+    return None
+
+
+def _divided_constant(expression: Expression, size: int) -> Expression | None:
     constant = expression.constant
     if isinstance(constant, int):
         return number(constant // size) if constant % size == 0 else None
-    if size == 1:
-        return expression
     if expression.op == "*":
         left, right = expression.operands
-        for first, second in ((right, left), (left, right)):
-            rest = _without_factor(first, size)
-            if rest is not None:
-                return build("*", (second, rest) if first is right else (rest, second))
-        return None
-    if expression.op in ("+", "-"):
+        inner = _divided_constant(right, size)
+        if inner is not None:
+            return build("*", (left, inner))
+        inner = _divided_constant(left, size)
+        return build("*", (inner, right)) if inner is not None else None
+    if expression.op in ("+", "-") and len(expression.operands) == 2:
         parts = [_without_factor(part, size) for part in expression.operands]
         return build(expression.op, [part for part in parts if part is not None]) if None not in parts else None
     if expression.op == "cast" and expression.value in ("u64", "i64", "u32", "i32"):

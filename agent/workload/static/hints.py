@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tree_sitter import Node
 
+from agent.workload import dtypes
 from agent.workload.arithmetic import INT
 from agent.workload.expression import Expression, build, kind, number
 from agent.workload.static.state import Facts, State
@@ -17,8 +18,8 @@ def random_range(kind: str, low: Expression, high: Expression) -> Random:
 
 
 RANDOM: Mapping[str, Value] = {
-    "rand": random_range("integers", number(0), number(2**31 - 1)),
-    "random": random_range("integers", number(0), number(2**31 - 1)),
+    "rand": random_range("integers", number(0), number(2**31)),
+    "random": random_range("integers", number(0), number(2**31)),
     "drand48": random_range("uniform", number(0), number(1)),
 }
 
@@ -75,11 +76,33 @@ def combine_random(op: str, left: Value, right: Value) -> Value:
         return Unknown("a random number")
     if op == "%" and isinstance(left, Random) and isinstance(right, Scalar):
         return random_range("integers", number(0), right.expression)
+    whole = _is_integer(left) and _is_integer(right)
+    if whole:  # the upper end of an integer range is excluded
+        low, high = (_inclusive(side, part) for side, part in ((left, low), (right, high)))
     ends = _ends(op, low, high)
     if ends is None:
         return Unknown("a random number")
+    if whole:
+        ends = ends[0], build("+", (ends[1], number(1)))
     kind = "integers" if _is_integer(left) and _is_integer(right) else "uniform"
     return random_range(kind, *ends)
+
+
+def _inclusive(value: Value, ends: tuple[Expression, Expression]) -> tuple[Expression, Expression]:
+    return (ends[0], build("-", (ends[1], number(1)))) if isinstance(value, Random) else ends
+
+
+def converted(value: Random, dtype: str) -> Random:
+    """A random number as another class of type: an integer range leaves out its upper end, a floating one has it."""
+    low, high, floating = value.domain.low, value.domain.high, dtypes.is_float(dtype)
+    if floating == (value.domain.kind != "integers") or low is None or high is None:
+        return value
+    if floating:
+        last = build("-", (high, number(1)))
+        return random_range("uniform", build("cast", (low,), dtype), build("cast", (last,), dtype))
+    return random_range(
+        "integers", build("cast", (low,), "i64"), build("+", (build("cast", (high,), "i64"), number(1)))
+    )
 
 
 def _is_integer(value: Value) -> bool:

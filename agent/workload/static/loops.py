@@ -9,6 +9,7 @@ from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
+from agent.workload.static import contents
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import is_interesting, run
 from agent.workload.static.state import Facts, State
@@ -27,7 +28,6 @@ class _Turn:
 
 def run_loop(node: Node, facts: Facts, state: State) -> None:
     """Read a loop. Launches inside are recorded; what it changes is unknown afterwards."""
-    before = set(facts.names)
     first = child(node, "initializer")
     if first is not None:
         facts.plain_numbers += 1
@@ -36,10 +36,27 @@ def run_loop(node: Node, facts: Facts, state: State) -> None:
     changed = _assigned(node, facts, state)
     if _never_runs(node, facts, state):
         return
+    known = set(facts.symbols)
     if is_interesting(node, facts):
         _launching(node, changed, facts, state)
     else:
-        _filling(node, changed, before, facts, state)
+        _filling(node, changed, facts, state)
+    _release(facts.symbols - known, facts.line(node), facts, state)
+
+
+def _release(symbols: set[str], line: int, facts: Facts, state: State) -> None:
+    """Loop variables mean nothing behind their loop: what still depends on one is unknown, the names are free."""
+    gone = Unknown(f"it changes in the loop at line {line}", line)
+    for cell, value in state.cells.items():
+        if names_of_value(value) & symbols:
+            state.cells[cell] = gone
+    for memory, content in state.contents.items():
+        if content.domain is not None and contents.names(content.domain) & symbols:
+            state.contents[memory] = evolve(content, domain=None)
+    for index, held in enumerate(facts.memories):
+        if not isinstance(held.nbytes, Unknown) and held.nbytes.names & symbols:
+            facts.memories[index] = evolve(held, nbytes=gone)
+    facts.symbols -= symbols
 
 
 def _never_runs(node: Node, facts: Facts, state: State) -> bool:
@@ -51,7 +68,7 @@ def _never_runs(node: Node, facts: Facts, state: State) -> bool:
     return value is not None and value.constant == 0
 
 
-def _filling(node: Node, changed: list[int], before: set[int], facts: Facts, state: State) -> None:
+def _filling(node: Node, changed: list[int], facts: Facts, state: State) -> None:
     """Host work: read once for what it stores where, then everything it assigned is unknown."""
     fork = state.fork()
     for cell in changed:

@@ -1,11 +1,15 @@
 """Which starting numbers of a program become sizes, which constants, and which are folded in."""
 
+from collections.abc import Iterator, Mapping, Set
+
+from attrs import evolve
+
 from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.expression import name as name_of
-from agent.workload.plan import Launch, Plan, Repeat, Step
+from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Step, Swap
 from agent.workload.static import contents
 from agent.workload.static.state import Facts
-from agent.workload.workload import Buffer, Constant, Size
+from agent.workload.workload import Buffer, Constant, Size, Workload
 
 
 def numbers(
@@ -17,38 +21,94 @@ def numbers(
     line or from the user, only those. What decides the block, a template argument or a branch of the host code is
     folded in, as the kernel may be written for that value only.
     """
-    roots = facts.roots
     extents = frozenset[str]().union(*(buffer.extent.names for buffer in buffers))
-    blocks, turns, others, grids = _names(steps)
-    pinned = (blocks | facts.pinned) & roots.keys()
-    free = [n for n in roots if n in extents | turns and n not in pinned]
-    if not free:
-        pinned -= {n for n in extents if n in blocks and n not in facts.pinned}
-    stated = {n for n in free if roots[n].origin.kind not in ("literal", "macro")}
-    if stated:
-        pinned |= set(free) - stated
     domains = frozenset[str]().union(*(contents.names(buffer.domain) for buffer in buffers))
-    sizes, constants, fixed = [], [], {}
-    for name, root in roots.items():
-        if name not in extents | blocks | turns | others | grids | domains or root.value is None:
-            continue
-        if name in pinned:
-            fixed[name] = number(root.value)
-        elif name in extents | turns and isinstance(root.value, int):
-            sizes.append(Size(name, root.value, root.origin, 1, _multiple(name, steps)))
-        else:
-            constants.append(Constant(name, number(root.value), root.origin))
+    blocks, turns, others, grids = _names(steps)
+    used = extents | blocks | turns | others | grids | domains
+    values = {n: root.value for n, root in facts.roots.items() if n in used and root.value is not None}
+    pinned = _pinned(facts, extents | turns, extents, blocks)
+    fixed = {name: number(value) for name, value in values.items() if name in pinned}
+    folded = tuple(substituted(step, fixed) for step in steps)
+    sizes, constants = [], []
+    for name, value in values.items():
+        origin = facts.roots[name].origin
+        if name in extents | turns and name not in pinned and isinstance(value, int):
+            sizes.append(Size(name, value, origin, 1, _multiple(name, value, folded)))
+        elif name not in pinned:
+            constants.append(Constant(name, number(value), origin))
     return tuple(sizes), tuple(constants), fixed
 
 
-def _multiple(name: str, steps: tuple[Step, ...]) -> int:
-    """``n / 16`` blocks without rounding up say that n is a multiple of 16."""
+def _pinned(facts: Facts, varied: Set[str], extents: Set[str], blocks: Set[str]) -> set[str]:
+    roots = facts.roots
+    pinned = (blocks | facts.pinned) & roots.keys()
+    free = {name for name in roots if name in varied and name not in pinned}
+    if not free:
+        pinned -= (extents & blocks) - facts.pinned
+    stated = {name for name in free if roots[name].origin.kind not in ("literal", "macro")}
+    return pinned | (free - stated) if stated else pinned
+
+
+def _multiple(name: str, value: int, steps: tuple[Step, ...]) -> int:
+    """``n / 16`` blocks without rounding up say that n is a multiple of 16, if it is one."""
     found = 1
     for launch in Plan(steps).launches():
         for part in launch.grid:
-            if part.op == "/" and part.operands[0] == name_of(name) and isinstance(part.operands[1].constant, int):
-                found = max(found, part.operands[1].constant)
+            divisor = part.operands[1].constant if part.op == "/" and part.operands[0] == name_of(name) else None
+            if isinstance(divisor, int) and value % divisor == 0:
+                found = max(found, divisor)
     return found
+
+
+def shortened(workload: Workload, generated: Set[str]) -> Workload:
+    """Without the endings that kept equal names of several functions apart, where nothing needs them any more."""
+    taken = {size.name for size in workload.sizes} | {constant.name for constant in workload.constants}
+    taken |= {buffer.name for buffer in workload.buffers} | set(_variables(workload.plan.steps))
+    names: dict[str, str] = {}
+    for name in sorted(taken & generated):
+        bare = name.rpartition("_")[0]
+        if bare not in taken and bare not in names.values():
+            names[name] = bare
+    if not names:
+        return workload
+    told = {name: name_of(bare) for name, bare in names.items()}
+    return evolve(
+        workload,
+        sizes=tuple(evolve(size, name=names.get(size.name, size.name)) for size in workload.sizes),
+        constants=tuple(evolve(part, name=names.get(part.name, part.name)) for part in workload.constants),
+        buffers=tuple(
+            evolve(
+                buffer,
+                name=names.get(buffer.name, buffer.name),
+                extent=buffer.extent.substitute(told),
+                domain=contents.substituted(buffer.domain, told),
+            )
+            for buffer in workload.buffers
+        ),
+        plan=Plan(tuple(_renamed(substituted(step, told), names) for step in workload.plan.steps)),
+    )
+
+
+def _variables(steps: tuple[Step, ...]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            if step.variable:
+                yield step.variable
+            yield from _variables(step.body)
+
+
+def _renamed(step: Step, names: Mapping[str, str]) -> Step:
+    """The names that stand outside expressions."""
+    if isinstance(step, Swap):
+        return Swap(names.get(step.first, step.first), names.get(step.second, step.second))
+    if isinstance(step, Fill):
+        return Fill(names.get(step.buffer, step.buffer), step.byte)
+    if isinstance(step, Copy):
+        return Copy(names.get(step.target, step.target), names.get(step.source, step.source))
+    if isinstance(step, Repeat):
+        body = tuple(_renamed(part, names) for part in step.body)
+        return evolve(step, body=body, variable=names.get(step.variable, step.variable) if step.variable else None)
+    return step
 
 
 def _names(steps: tuple[Step, ...]) -> tuple[set[str], set[str], set[str], set[str]]:

@@ -78,6 +78,7 @@ class Facts:
     memories: list[Memory] = field(factory=list)
     roots: dict[str, Root] = field(factory=dict)
     bindings: dict[str, str] = field(factory=dict)
+    generated: set[str] = field(factory=set)
     judged: dict[str, bool] = field(factory=dict)
     symbols: set[str] = field(factory=set)
     pinned: set[str] = field(factory=set)
@@ -211,6 +212,7 @@ class Facts:
         while unique in self.symbols or (unique in self.roots and self.roots[unique] != _renamed(made, unique)):
             turn += 1
             unique = f"{name}_{turn}"
+            self.generated.add(unique)
         self.roots[unique] = _renamed(made, unique)
         return Scalar(name_of(unique))
 
@@ -220,6 +222,7 @@ class Facts:
         while unique in self.symbols or unique in self.roots:
             turn += 1
             unique = f"{name}_{turn}"
+            self.generated.add(unique)
         self.symbols.add(unique)
         return unique
 
@@ -237,6 +240,7 @@ class Facts:
         while memory.space != "host" and unique in taken:
             turn += 1
             unique = f"{memory.name}_{turn}"
+            self.generated.add(unique)
         self.memories.append(evolve(memory, name=unique))
         state.contents[len(self.memories) - 1] = content
         return len(self.memories) - 1
