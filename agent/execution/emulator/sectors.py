@@ -3,6 +3,8 @@
 Tables have a row for each warp and a column for each lane; ``active`` marks the lanes that take part.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from agent.execution.emulator.addresses import Array
@@ -20,19 +22,36 @@ def filled(table: Array, active: Array) -> Array:
     return np.where(active, table, most)
 
 
-def sectors(table: Array, span: int) -> tuple[int, int]:
-    """Sectors touched by aligned accesses of ``span`` bytes at byte offsets ``table``, and the fewest that would do.
+class Sectors(NamedTuple):
+    """The distinct sectors of each warp, one entry each: row of the table and sector number. ``ideal`` counts the
+    fewest sectors that could hold the distinct bytes of each warp."""
 
-    The fewest: the distinct bytes of each warp, packed.
-    """
-    if not (table[:, 1:] >= table[:, :-1]).all():
-        table = np.sort(table, axis=1)
-    rows = len(table)
-    lines = table >> SECTOR_BITS
-    touched = rows + int(np.count_nonzero(lines[:, 1:] != lines[:, :-1]))
-    distinct = 1 + np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1)
-    ideal = int((-(-distinct * span >> SECTOR_BITS)).sum())
-    return touched, ideal
+    warp: Array
+    sector: Array
+    ideal: int
+
+
+def sectors(table: Array, span: int) -> Sectors:
+    """What aligned accesses of ``span`` bytes at byte offsets ``table`` (int64, no idle lanes) touch."""
+    flat = table.reshape(-1)
+    steps = _steps(flat)
+    if int(steps.min()) < 0:
+        flat = np.sort(table, axis=1).reshape(-1)
+        steps = _steps(flat)
+    distinct = 1 + np.bitwise_count(np.packbits(steps != 0).view(np.uint32)).astype(np.int64)
+    numbers = flat >> SECTOR_BITS
+    fresh = _steps(numbers) != 0
+    fresh[::WARP] = True
+    places = np.flatnonzero(fresh)
+    return Sectors(places // WARP, numbers[places], int((-(-distinct * span >> SECTOR_BITS)).sum()))
+
+
+def _steps(flat: Array) -> Array:
+    """How much each lane is above the lane before it, 0 for the first of each warp."""
+    steps = np.empty(len(flat), np.int64)
+    np.subtract(flat[1:], flat[:-1], out=steps[1:])
+    steps[::WARP] = 0
+    return steps
 
 
 def wavefronts(table: Array, active: Array, span: int, serial: bool = False) -> int:

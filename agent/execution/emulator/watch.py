@@ -12,7 +12,7 @@ from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
 from agent.execution.emulator.patterns import Pattern
-from agent.execution.emulator.sectors import SECTOR_BITS, filled, sectors, wavefronts
+from agent.execution.emulator.sectors import SECTOR_BITS, Sectors, filled, sectors, wavefronts
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_warp import Warps
 
@@ -90,23 +90,24 @@ class Watch:
             counts["atomics"][index] += lanes.warps
         signed = offsets.view(np.int64)
         if signed.size == 1:
-            touched = lanes.warps
-            ideal = touched * max(1, -(-span >> SECTOR_BITS))
+            found = Sectors(np.zeros(1, np.int64), signed.reshape(-1) >> SECTOR_BITS, max(1, span >> SECTOR_BITS))
+            blocks, times, touched = lanes.block.reshape(-1), lanes.warps, lanes.warps
         else:
             table, active, times = _table(lanes, signed)
-            touched, ideal = (times * count for count in sectors(filled(table, active), span))
+            found = sectors(np.ascontiguousarray(filled(table, active)), span)
+            blocks, touched = _blocks(lanes, found.warp, times), times * len(found.sector)
         counts["sectors"][index] += touched
-        counts["ideal_sectors"][index] += ideal
+        counts["ideal_sectors"][index] += times * found.ideal
         counts["store_sectors" if writes else "load_sectors"][index] += touched
-        self._touch(lanes, buffer, signed, writes)
+        self._touch(buffer, blocks, found.sector, writes)
         if atomic:
-            self._touch(lanes, buffer, signed, False)
+            self._touch(buffer, blocks, found.sector, False)
 
-    def _touch(self, lanes: Lanes, buffer: Buffer, offsets: Array, writes: bool) -> None:
+    def _touch(self, buffer: Buffer, blocks: Array, numbers: Array, writes: bool) -> None:
         key = (buffer.name, writes)
         size = -(-buffer.stop >> SECTOR_BITS) + 1
         self.sizes[buffer.name] = size
-        place = lanes.block * size + (offsets >> SECTOR_BITS)
+        place = blocks * size + numbers
         if size * self.blocks <= MOST_MARKS:
             marks = self.marks.get(key)
             if marks is None:
@@ -143,6 +144,16 @@ def _table(lanes: Lanes, offsets: Array) -> tuple[Array, Array, int]:
     if table.size == 1:
         table = np.broadcast_to(table, (warps.count, WARP))
     return table, warps.active, lanes.shape[0] // warps.rows if warps.rows else 1
+
+
+def _blocks(lanes: Lanes, warps: Array, times: int) -> Array:
+    """The rows of the batch that the warps of a table belong to: a column for each row where it stands for all."""
+    per_block = -(-lanes.threads // WARP)
+    if lanes.whole_warps and lanes.threads % WARP == 0:
+        rows = lanes.block[:, 0]
+        return rows[:, None] if times > 1 else rows[warps // per_block]
+    found: Array = lanes.warp_ids[warps] // per_block
+    return found
 
 
 def launch_counters(
