@@ -9,9 +9,11 @@ from agent.evaluation.comparators.base import LESS, Errors, worst
 from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
 from agent.evaluation.gates import gates
 from agent.evaluation.prepare import Prepared
-from agent.evaluation.trial import FAILED, UNDECIDED, Ruling, Trial, result, undecided
+from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
 from agent.execution.device import Fault
+from agent.source.errors import SourceError
+from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 
 _NOTHING = 1e-200
@@ -35,7 +37,7 @@ def judge(
     last: Ruling | None = None
     for gate in gates():
         start = monotonic()
-        last = undecided(trial, "cancelled") if prepared.setting.cancelled() else gate.run(trial)
+        last = undecided(trial, "cancelled") if prepared.setting.cancelled() else _ruling(gate, trial)
         trial = last.trial
         results.append(result(gate, last, monotonic() - start))
         if progress is not None:
@@ -44,6 +46,14 @@ def judge(
             break
     assert last is not None
     return _verdict(trial, tuple(results), last)
+
+
+def _ruling(gate: Gate, trial: Trial) -> Ruling:
+    """What a gate says; a plan that has no numbers at some size is no reason to lose the verdict."""
+    try:
+        return gate.run(trial)
+    except (WorkloadError, SourceError) as error:
+        return undecided(trial, str(error))
 
 
 def _verdict(trial: Trial, results: tuple[GateResult, ...], last: Ruling) -> Verdict:

@@ -110,7 +110,7 @@ def _prepare(
 ) -> Prepared | Failure:
     tell("compile")
     bound_at(workload, original)
-    built = build(original, setting.options)
+    built = build(original, setting.options, cancelled=setting.cancelled)
     if isinstance(built, CompileFailure):
         kind = "does not compile" if built.kind == "source" else built.kind
         return Failure(

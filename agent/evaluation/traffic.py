@@ -39,8 +39,9 @@ LAUNCH_SECONDS = 2.0e-6
 DRAM_CLOCKS, L2_CLOCKS, L1_CLOCKS = 600, 270, 35
 SHARED_CLOCKS = 30
 ISSUE_CLOCKS = 3
-"""Latencies in clocks: a load served by each level, a shared access or barrier, a dependent instruction (4 to 6 clocks,
-of which unrolling hides some). Rounded from the microbenchmarks of Jia et al. (Volta, Turing) and Luo et al. (Hopper)."""
+"""Latencies in clocks: a load served by each level, a shared access or barrier, a dependent instruction (4 to 6
+clocks, of which unrolling hides some). Rounded from the microbenchmarks of Jia et al. (Volta, Turing) and Luo et al.
+(Hopper)."""
 
 IN_FLIGHT = 4
 """Loads that a warp has outstanding at once: compilers unroll simple loops by four."""

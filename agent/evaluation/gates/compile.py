@@ -20,11 +20,12 @@ from agent.workload.binding import Bound, BoundLaunch
 )
 def compile_(trial: Trial) -> Ruling:
     options = trial.prepared.setting.options
-    built = build(trial.candidate, options)
+    cancelled = trial.prepared.setting.cancelled
+    built = build(trial.candidate, options, cancelled=cancelled)
     if isinstance(built, CompileFailure):
         return _refused(trial, built, options.arch)
     for arch in trial.prepared.setting.architectures:
-        other = build(trial.candidate, evolve(options, arch=arch))
+        other = build(trial.candidate, evolve(options, arch=arch), cancelled=cancelled)
         if isinstance(other, CompileFailure):
             return _refused(trial, other, arch)
     assert trial.bound is not None

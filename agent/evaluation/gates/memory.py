@@ -58,7 +58,8 @@ def _build(trial: Trial, program: Program, optimised: bool) -> Build | CompileFa
     options = trial.prepared.setting.options
     if optimised and trial.build is not None and program is trial.candidate:
         return trial.build
-    return build(program, options if optimised else unoptimised(options))
+    chosen = options if optimised else unoptimised(options)
+    return build(program, chosen, cancelled=trial.prepared.setting.cancelled)
 
 
 def _checked(trial: Trial, built: Build, sizes: Sizes, optimised: bool) -> Ruling:

@@ -1,0 +1,80 @@
+"""Sizes by hand: what a reader of the launch expressions would pick, and rules that hold for any base."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.evaluation.counting import interior
+from agent.evaluation.declared import spots
+from agent.evaluation.sizes import Draw, Rule, bases, describe, hidden, loop_sizes, next_prime, variants
+from tests.evaluation.kernels import SOFTMAX, original
+from tests.evaluation.test_shapes import HEAT, MATMUL, SPMV, TRANSPOSE
+
+
+def first(text: str) -> dict[str, int]:
+    program, workload = original(text)
+    return next(bases(workload, program))
+
+
+def test_blocks_partial_tiles_and_loop_turns() -> None:
+    # a block a row: three rows; 128 threads walk the columns: two and a half turns
+    assert first(SOFTMAX) == {"rows": 3, "cols": 320}
+    # tiles of 16: one and a half each way; k is only looped over
+    assert first(MATMUL) == {"m": 24, "n": 24, "k": 512}
+    # tiles of 32 x 8
+    assert first(TRANSPOSE) == {"rows": 12, "cols": 48}
+
+
+def test_a_count_of_time_steps_is_three() -> None:
+    assert first(HEAT) == {"n": 384, "steps": 3}
+
+
+def test_sizes_that_threads_loop_over() -> None:
+    for text, names in ((SOFTMAX, {"cols"}), (MATMUL, {"k"}), (HEAT, set()), (SPMV, {"nnz"})):
+        program, workload = original(text)
+        assert loop_sizes(workload, program) == names
+
+
+def test_next_prime() -> None:
+    assert [next_prime(n) for n in (0, 2, 3, 4, 24, 90, 7920)] == [2, 2, 3, 5, 29, 97, 7927]
+
+
+SIZES = st.dictionaries(st.sampled_from(["rows", "cols", "depth"]), st.integers(1, 5000), min_size=1)
+
+
+@given(SIZES, st.sampled_from([1, 2, 4, 32]), st.integers(1, 40))
+def test_variants_and_hidden_sizes_keep_the_rules(base: dict[str, int], multiple: int, minimum: int) -> None:
+    rules = {name: Rule(name, multiple, minimum) for name in base}
+    base = {name: rules[name].fit(value) for name, value in base.items()}
+    tried = [*variants(base, rules).values(), hidden(base, rules, Draw())]
+    for sizes in tried:
+        assert sizes.keys() == base.keys()
+        assert all(rules[name].allows(value) for name, value in sizes.items()), describe(sizes)
+    distinct = [tuple(sorted(sizes.items())) for sizes in variants(base, rules).values()]
+    assert len(set(distinct)) == len(distinct)
+
+
+@given(st.integers(1, 100_000))
+def test_counted_blocks_lie_inside_the_grid(total: int) -> None:
+    chosen = interior(total)
+    assert all(0 <= block < total for block in chosen)
+    assert list(chosen) == sorted(set(chosen))
+    assert len(chosen) >= min(total, 3)
+    assert total < 20 or total - 1 not in chosen
+
+
+def test_without_rules_the_neighbours_are_one_off() -> None:
+    found = variants({"n": 384}, {"n": Rule("n")})
+    assert found["plus one"] == {"n": 385}
+    assert found["minus one"] == {"n": 383}
+    assert found["primes"] == {"n": 433}
+    assert found["smallest"] == {"n": 1}
+
+
+@given(st.integers(1, 100_000), st.integers(1, 30), st.integers(0, 3))
+def test_sampled_blocks_are_blocks_of_the_grid(total: int, count: int, extra: int) -> None:
+    chosen = spots(count, extra)(total)
+    assert list(chosen) == sorted(set(chosen))
+    assert chosen[0] == 0
+    assert chosen[-1] == total - 1 or count < 3
+    assert all(0 <= block < total for block in chosen)
+    assert set(spots(count)(total)) <= set(spots(count, extra)(total))
