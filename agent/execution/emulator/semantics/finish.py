@@ -22,7 +22,7 @@ def quiet(result: Any, sources: Sequence[Array], kind: str) -> Any:
     """
     if result.size == 0:
         return result
-    top = result.max()
+    top = np.maximum.reduce(result, axis=None)
     if top == top:
         return result
     if not isinstance(result, np.ndarray):

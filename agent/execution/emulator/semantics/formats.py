@@ -98,11 +98,12 @@ def flushed(bits: Array, kind: str) -> Any:
     """Denormals become zeros of their sign (``.ftz``). The very array where there are none."""
     form, of = FORMATS[kind], raw_dtype(kind).type
     # twice the bits, less one, wraps zero around to the top and leaves denormals below the smallest exponent
-    doubled = bits << of(1)
-    denormal = doubled - of(1) < of(((form.exponent & -form.exponent) << 1) - 1)
-    if not denormal.any():
+    doubled = np.left_shift(bits, of(1))
+    doubled -= of(1)
+    smallest = of(((form.exponent & -form.exponent) << 1) - 1)
+    if not bits.size or np.minimum.reduce(doubled, axis=None) >= smallest:
         return bits
-    return np.where(denormal, bits & of(form.sign), bits)
+    return choose(doubled < smallest, bits & of(form.sign), bits)
 
 
 def canonical(value: Any, kind: str) -> Any:

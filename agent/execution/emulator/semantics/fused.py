@@ -9,8 +9,12 @@ import numpy as np
 
 from agent.execution.emulator.semantics.arrays import Array
 from agent.execution.emulator.semantics.formats import to_odd, two_sum
+from agent.execution.emulator.semantics.table import give
 
-_TIE = np.uint64(1 << 63)
+# the low 29 bits of a float64, moved to the top, of a number half way between two float32
+_TIE, _UPPER = np.uint64(1 << 63), np.uint64(35)
+# twice the bits of a float32, less two, up to this: not zero, and no greater than the smallest normal number
+_ONE, _TWO, _DENORMAL = np.uint32(1), np.uint32(2), np.uint32(0xFFFFFE)
 _CHUNK = 8192
 _GAP = 16
 _SPLIT = 134217729.0  # 2**27 + 1
@@ -25,43 +29,26 @@ def fma32(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
     rounded to odd. A result of zero needs no care: sums that small are exact in float64.
     """
     total = np.multiply(a, b, dtype=np.float64)
-    if not isinstance(total, np.ndarray) or total.ndim == 0:
-        return _store(odd_sum(a, b, c), out)
-    if np.broadcast_shapes(total.shape, c.shape) == total.shape:
-        total += c
-    else:
-        total = total + c
-    # the lanes done again read the operands, which must still be there
-    own = out is None or any(np.may_share_memory(out, source) for source in (a, b, c))
-    result = np.empty(total.shape, np.float32) if out is None or own else out
-    np.copyto(result, total, casting="unsafe")
-    doubled = result.view(np.uint32) << np.uint32(1)
-    doubled -= np.uint32(2)
-    small = doubled.min(initial=np.uint32(0xFFFFFFFF)) <= 0xFFFFFE
+    if total.ndim == 0:
+        return give(odd_sum(a, b, c).astype(np.float32), out)
+    total = np.add(total, c, out=total if c.ndim == 0 or c.shape == total.shape else None)
+    result = total.astype(np.float32)
+    doubled = np.left_shift(result.view(np.uint32), _ONE)
+    doubled -= _TWO
     bits = total.view(np.uint64)
-    bits <<= np.uint64(35)
+    bits <<= _UPPER
     again = bits == _TIE
-    if small:
-        again |= doubled <= np.uint32(0xFFFFFE)
-    if again.any():
+    if result.size and np.minimum.reduce(doubled, axis=None) <= _DENORMAL:
+        again |= doubled <= _DENORMAL
+    if np.logical_or.reduce(again, axis=None):
         some = (np.broadcast_to(source, result.shape)[again] for source in (a, b, c))
         result[again] = odd_sum(*some).astype(np.float32)
-    if out is None or not own:
-        return result
-    np.copyto(out, result)
-    return out
+    return give(result, out)
 
 
 def odd_sum(a: Array, b: Array, c: Array) -> Any:
     """``a * b + c`` of floats of at most 32 bits, as a float64 rounded to odd: any narrower rounding of it is right."""
     return to_odd(*two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c).astype(np.float64)))
-
-
-def _store(value: Array, out: Array | None) -> Any:
-    if out is None:
-        return value.astype(np.float32)
-    np.copyto(out, value, casting="unsafe")
-    return out
 
 
 def fma64(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
