@@ -164,3 +164,34 @@ def test_the_engines_own_are_no_rules() -> None:
 def test_a_special_register_has_the_type_of_the_instruction() -> None:
     found = instruction("mov.u32 %r1, %tid.x;")
     assert flatten(found.sources) == (Special("tid.x"),) and lower(found).sources == ("u32",)
+
+
+def test_pairs_of_singles_are_singles() -> None:
+    random = np.random.default_rng(3)
+    rows = random.integers(0, 2**64, (3, 500), dtype=np.uint64)
+    for base, mode in (("add", "rn"), ("mul", "rm.ftz"), ("fma", "rn"), ("fma", "rz.ftz")):
+        count = 3 if base == "fma" else 2
+        sources = list(rows[:count])
+        names = ", ".join(f"%{{0}}{index}" for index in range(count + 1))
+        (pair,) = lower(instruction(f"{base}.{mode}.f32x2 {names.format('d')};")).apply(sources)
+        single = lower(instruction(f"{base}.{mode}.f32 {names.format('r')};"))
+        (low,) = single.apply([source.astype(np.uint32) for source in sources])
+        (high,) = single.apply([(source >> np.uint64(32)).astype(np.uint32) for source in sources])
+        assert np.array_equal(pair, low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32))
+
+
+def test_many_lanes_are_cut_into_pieces_and_one_source_is_not() -> None:
+    operation = lower(instruction("fma.rn.f64 %d1, %d2, %d3, %d4;"))
+    random = np.random.default_rng(4)
+    a, c = random.standard_normal((2, 20_001)).view(np.uint64)
+    b = np.array(1.0 / 3.0).view(np.uint64)
+    (whole,) = operation.apply([a, b, c])
+    pieces = [operation.apply([a[lane : lane + 7], b, c[lane : lane + 7]])[0] for lane in range(0, 20_001, 7)]
+    assert np.array_equal(whole, np.concatenate(pieces))
+
+
+def test_a_product_that_vanishes_keeps_the_sign_of_its_sum() -> None:
+    # 2**-1074 * (1/2 + a little) - 2**-1074 is less than nothing, and rounds to minus zero
+    sources = [np.array([bits], np.uint64) for bits in (1, 0x3FE0000000000001, 0x8000000000000001)]
+    (result,) = lower(instruction("fma.rn.f64 %d1, %d2, %d3, %d4;")).apply(sources)
+    assert result[0] == np.uint64(1 << 63)
