@@ -71,6 +71,9 @@ class Emulator:
             status, message = "cancelled", "cancelled"
         except MemoryError:
             status, message = "refused", "there is not enough memory to emulate this"
+        except Exception as error:
+            # a fault of the emulator must not pass for one of the program, nor reach the user as a traceback
+            status, message = "refused", f"the emulator itself failed: {type(error).__name__}: {error}"
         return _answer(request, run, status, message, time.monotonic() - started, meter.steps)
 
 
