@@ -21,8 +21,9 @@ from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 from agent.workload.workload import Access
 
-_HARMLESS = frozenset({"uninitialised read"})
-"""What is no fault by itself: a value read and thrown away. Whether it matters shows over two prior contents."""
+_UNINITIALISED = "uninitialised read"
+"""No fault by itself in global or local memory: the value may be thrown away, and whether it matters shows over two
+prior contents. Shared memory has no prior contents to vary, so there it always counts."""
 
 PROBE_SECONDS = 6.0
 
@@ -68,7 +69,11 @@ class _Probe:
 
 def serious(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     """Those that no correct program has."""
-    return tuple(fault for fault in faults if not fault.benign and fault.kind not in _HARMLESS)
+    return tuple(fault for fault in faults if not fault.benign and not _harmless(fault))
+
+
+def _harmless(fault: Fault) -> bool:
+    return fault.kind == _UNINITIALISED and "shared memory" not in fault.message
 
 
 def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
@@ -85,7 +90,7 @@ def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
             break
     best = ran[-1]
     if not best.clean:
-        return _give_up(ran)
+        return _give_up(ran) if not _unfinished(best) else _endless(bench, checker, best, probe)
     rules = _rules(best, probe, declared(bench.workload))
     first_fault = next((item for item in ran if item.faults), None)
     if first_fault is not None and not all(
@@ -121,7 +126,7 @@ def _settle(
         "", False, best.sizes, rules, kinds, deterministic, hazards, tried, _unaligned(bench, checker, best.sizes)
     )
     if depends:
-        fault = next((fault for fault in faults if fault.kind in _HARMLESS), None)
+        fault = next(filter(_harmless, faults), None)
         where = f": {place(fault)}" if fault else ""
         return evolve(
             contract, broken=True, fault=fault, summary=f"{depends} depends on what was in memory before{where}"
@@ -152,6 +157,22 @@ def _full(bound: Bound, answer: Answer) -> frozenset[str]:
         for buffer in outputs(bound)
         if buffer.access is Access.OUT and buffer.name in answer.written and answer.written[buffer.name].all()
     )
+
+
+def _unfinished(found: _Probe) -> bool:
+    return found.answer is not None and found.answer.status == "timeout"
+
+
+def _endless(bench: Bench, checker: Device, found: _Probe, probe: Callable[[Sizes], _Probe]) -> Contract | Answer:
+    """Too long at a small size: heavy, or without an end? At the smallest sizes even the heavy ones end. The line is
+    that where half as many steps stop."""
+    assert found.answer is not None
+    least = probe({size.name: size.minimum for size in bench.workload.sizes})
+    if not _unfinished(least):
+        return found.answer
+    cap = max(1, found.answer.thread_instructions // 2)
+    again = _prober(evolve(bench, setting=evolve(bench.setting, step_cap=cap)), checker)(found.sizes)
+    return _broken(again) if again.faults else found.answer
 
 
 def _give_up(ran: list[_Probe]) -> Contract | Answer:

@@ -135,7 +135,7 @@ def _follow(
 
 
 def interior(total: int) -> tuple[int, ...]:
-    """BLOCKS blocks (a multiple of three) from inside the grid: the last ones are often partial, and nine stand for all."""
+    """BLOCKS blocks (a multiple of three) from inside the grid: the last are often partial, and few stand for all."""
     if total <= BLOCKS:
         return tuple(range(total))
     part = BLOCKS // 3

@@ -191,6 +191,41 @@ def test_an_endless_original() -> None:
     assert "step limit" in result.contract.summary
 
 
+def test_an_endless_original_without_a_low_step_limit() -> None:
+    """It runs into the time limit first; the line is found all the same."""
+    program, workload = original(HANG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
+        result = prepare(program, workload, setting())
+    assert isinstance(result, Prepared)
+    assert result.contract.broken
+    assert "step limit in hang" in result.contract.summary
+    assert f"line {line_of(HANG, 'for (int i')}" in result.contract.summary
+
+
+HOLES = """
+// cuda-lsp: workload
+//   size     n = 10000
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   smooth<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void smooth(const float* x, float* y, int n) {
+    __shared__ float s[258];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    s[t + 1] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < n) y[i] = s[t] + s[t + 1] + s[t + 2];
+}
+"""
+
+
+def test_shared_memory_that_nobody_fills() -> None:
+    contract = found(HOLES).contract
+    assert contract.broken
+    assert "uninitialised read" in contract.summary
+    assert f"line {line_of(HOLES, 'y[i] =')}" in contract.summary
+
+
 HISTOGRAM = """
 // cuda-lsp: workload
 //   size     n = 50000
