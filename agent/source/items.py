@@ -9,12 +9,14 @@ from tree_sitter import Node
 
 from agent.source.blanking import blanks_in
 from agent.source.document import Document
+from agent.source.errors import SliceError
 from agent.source.lexing import Directive, Macro, macro_of, scan
 from agent.source.macros import KNOWN_SPECIFIER
 from agent.source.names import declared_names, names_in
 from agent.source.nodes import declared_name, descendants, span_of, text_of
 from agent.source.span import Span
 
+_NESTING = 100
 _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specifier")
 DEVICE = re.compile(rb"\b(?:__device__|__global__|__constant__|__managed__|__shared__|texture|surface)\b")
 _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|constinit)\b")
@@ -111,6 +113,7 @@ class _Reader:
         self.document = document
         self.text = document.text
         self.directives = directives
+        self.depth = 0
         self.macros = {macro.name: macro for macro in document.macros if macro.parameters is not None}
 
     def read(self, node: Node) -> Iterator[Entry]:
@@ -149,7 +152,16 @@ class _Reader:
         directive = self.directives.get(node.start_byte)
         return directive.span if directive else span_of(node)
 
+    def _deeper(self, node: Node) -> None:
+        if self.depth >= _NESTING:
+            line = node.start_point.row + 1
+            raise SliceError(
+                f"#if or namespace nested more than {_NESTING} deep at line {line} of {self.document.path}"
+            )
+        self.depth += 1
+
     def _conditional(self, node: Node) -> Conditional:
+        self._deeper(node)
         branches: list[tuple[Span, tuple[Entry, ...]]] = []
         takes: set[str] = set()
         branch: Node | None = node
@@ -164,6 +176,7 @@ class _Reader:
             ]
             branches.append((span, tuple(self._run(inside, span.end))))
             branch = alternative
+        self.depth -= 1
         foot = next((child for child in reversed(node.children) if child.type == "#endif"), None)
         return Conditional(
             tuple(branches), span_of(foot) if foot else Span(node.end_byte, node.end_byte), frozenset(takes)
@@ -193,10 +206,13 @@ class _Reader:
             yield self._item(node, Span(self._start(node, previous), end))
             return
         name = node.child_by_field_name("name")
+        self._deeper(node)
+        children = tuple(self._run([c for c in body.children if c.type not in ("{", "}")], body.start_byte + 1))
+        self.depth -= 1
         yield Block(
             head=Span(self._start(node, previous), body.start_byte + 1),
             foot=Span(body.end_byte - 1, body.end_byte),
-            children=tuple(self._run([c for c in body.children if c.type not in ("{", "}")], body.start_byte + 1)),
+            children=children,
             name=text_of(self.text, name) if name and node.type == "namespace_definition" else "",
         )
 

@@ -6,21 +6,37 @@ from tree_sitter import Node, Query, Tree
 
 from agent.source.blanking import Blank
 from agent.source.launch import LaunchSite
-from agent.source.nodes import ancestors, captured, declared_name, enclosing_loops, first_error, span_of, text_of
+from agent.source.nodes import captured, declared_name, first_error, span_of, text_of
 from agent.source.parsing import LANGUAGE
 
-_LAUNCHES = Query(LANGUAGE, "(call_expression (kernel_call_syntax)) @launch")
+# launches, and what may stand around them
+_RELEVANT = Query(
+    LANGUAGE,
+    "[(call_expression (kernel_call_syntax)) (function_definition) (for_statement) (while_statement) (do_statement)"
+    " (for_range_loop)] @found",
+)
 
 
 def find_launches(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[LaunchSite, ...]:
-    """All launch sites in text order. A launch inside a macro's body is not seen."""
+    """All launch sites in text order. A launch inside a macro's body is not seen.
+
+    What encloses each is read off in one pass over the text: asking a node for its parent walks down from the root.
+    """
     if b"<<" not in text:
         return ()
-    found = (_launch(text, node) for node in captured(_LAUNCHES, tree.root_node))
-    return tuple(site for site in found if site is not None)
+    sites: list[LaunchSite] = []
+    around: list[Node] = []
+    for node in captured(_RELEVANT, tree.root_node):
+        while around and around[-1].end_byte <= node.start_byte:
+            around.pop()
+        if node.type != "call_expression":
+            around.append(node)
+        elif (site := _launch(text, node, around)) is not None:
+            sites.append(site)
+    return tuple(sites)
 
 
-def _launch(text: bytes, node: Node) -> LaunchSite | None:
+def _launch(text: bytes, node: Node, around: Sequence[Node]) -> LaunchSite | None:
     callee = node.child_by_field_name("function")
     arguments = node.child_by_field_name("arguments")
     configuration = next((child for child in node.children if child.type == "kernel_call_syntax"), None)
@@ -30,7 +46,9 @@ def _launch(text: bytes, node: Node) -> LaunchSite | None:
     if len(parts) < 2:
         return None
     given = [child for child in arguments.named_children if child.type != "comment"] if arguments else []
-    function = next((above for above in ancestors(node) if above.type == "function_definition"), None)
+    place = next((i for i in reversed(range(len(around))) if around[i].type == "function_definition"), None)
+    function = around[place] if place is not None else None
+    loops = around[place + 1 :] if place is not None else around
     shared = parts[2] if len(parts) > 2 else None
     error = first_error(node)
     return LaunchSite(
@@ -50,7 +68,7 @@ def _launch(text: bytes, node: Node) -> LaunchSite | None:
         line=node.start_point.row + 1,
         function=function_name(text, function) if function else None,
         function_span=span_of(function) if function else None,
-        loops=tuple(span_of(loop) for loop in enclosing_loops(node)),
+        loops=tuple(span_of(loop) for loop in loops),
         damage=f"a parse error at line {error.start_point.row + 1}" if error else None,
     )
 

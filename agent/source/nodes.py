@@ -67,17 +67,6 @@ def enclosing(node: Node, *types: str) -> Node | None:
     return next((above for above in ancestors(node) if above.type in types), None)
 
 
-def enclosing_loops(node: Node) -> tuple[Node, ...]:
-    """The loop statements around ``node`` within its function, outermost first."""
-    loops: list[Node] = []
-    for above in ancestors(node):
-        if above.type == "function_definition":
-            break
-        if above.type in LOOPS:
-            loops.append(above)
-    return tuple(reversed(loops))
-
-
 def identifiers(node: Node, text: bytes, name: str | None = None) -> Iterator[Node]:
     """Identifier nodes below ``node`` (types, namespaces and fields too); only those spelled ``name`` if given."""
     for found in walk(node):

@@ -4,6 +4,7 @@ import pytest
 
 from agent.source.document import SourceError, parse, read
 from agent.source.nodes import kernel_node, node_text
+from agent.source.slicing import device_slice
 from agent.source.span import Span
 
 
@@ -69,3 +70,28 @@ def test_nested_kernels_are_told_apart():
     for kernel in document.kernels:
         assert node_text(document, kernel_node(document, kernel).child_by_field_name("body")) == "{}"
         assert kernel_node(document, kernel).child_by_field_name("body").start_byte == kernel.body.start
+
+
+HOSTILE = {
+    "braces": b"void f() {" + b"{" * 20000 + b"k<<<1, 2>>>();" * 50 + b"}" * 20001,
+    "parentheses": b"__global__ void k(int x) { x = " + b"(" * 20000 + b"x" + b")" * 20000 + b"; }",
+    "sum": b"__global__ void k(int x) { x = " + b"x + " * 30000 + b"x; }",
+    "conditions": b"#if A\n" * 2000 + b"__global__ void k(int x) {}\n" + b"#endif\n" * 2000,
+    "namespaces": b"namespace a {" * 2000 + b"__global__ void k(int x) {}\n" + b"}" * 2000,
+    "long line": b"__global__ void k(int x) { " + b"x += 1; " * 2500 + b"}",
+    "kernels": b"__global__ void k(float* __restrict p) { CHECK(f(1))\n p[0] = 1; }\n" * 1500,
+    "errors": b"__global__ void k(int x { " * 3000,
+    "templates": b"template <typename T> " * 3000 + b"__global__ void k(T x) {}",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_texts_are_read_and_sliced_or_refused(text):
+    document = parse(text)
+    assert isinstance(document.launches, tuple)
+    for kernel in document.kernels[:2]:
+        try:
+            assert device_slice(document, [kernel.name]).text
+        except SourceError as error:
+            assert str(error)
