@@ -76,6 +76,6 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
 
 @lru_cache(maxsize=4)
 def _of_file(document: Document) -> tuple[Mapping[str, int], frozenset[str], frozenset[str]]:
-    """What all kernels of a file share: its integer constants, its functions that take references, its constant arrays."""
+    """What a file's kernels share: integer constants, functions that take references, constant arrays."""
     root = document.tree.root_node
     return constants(root), reference_takers(root), constant_arrays(root)

@@ -52,8 +52,8 @@ class Symbol:
 
 @frozen(eq=False)
 class Symbols:
-    """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` its arrays that no kernel
-    can change."""
+    """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` the arrays that no
+    kernel can change."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]

@@ -32,7 +32,8 @@ class Expectation:
 class Idea:
     """What to change, why it should help here, what should move, and what could break. Words first.
 
-    ``name`` is the stable name of its kind (``online-softmax``), ``source`` who had it (``catalog``, ``user``, ``model``).
+    ``name`` is the stable name of its kind (``index-exchange``), ``source`` who had it (``catalog``, ``user``,
+    ``model``).
     """
 
     name: str

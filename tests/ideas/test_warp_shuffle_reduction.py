@@ -130,6 +130,17 @@ def test_a_result_that_all_threads_read_is_broadcast() -> None:
         np.testing.assert_array_equal(y, [3 * share.sum() for share in shares(x)])
 
 
+def test_only_what_thread_0_alone_reads_stays_with_it() -> None:
+    def variants(tail: str) -> list[str]:
+        return [candidate.variant for candidate in candidates(ask(kernel(SUM, tail=tail)), NAME)]
+
+    assert variants("if (t == 0) y[blockIdx.x] = s[0];")[0] == "first thread has it"
+    assert variants("if (0 == t) { if (n > 3) y[blockIdx.x] = s[0]; }")[0] == "first thread has it"
+    assert "first thread has it" not in variants("if (t == 1) y[blockIdx.x] = s[0];")
+    assert "first thread has it" not in variants("if (t == 0) ; else if (t == 1) y[blockIdx.x] = s[0];")
+    assert "first thread has it" not in variants("float v2 = s[0]; if (t == 0) y[blockIdx.x] = v2;")
+
+
 def test_values_accumulated_in_shared_memory() -> None:
     store = "s[t] = v;\n    s[t] += 1.0f;\n    __syncthreads();"
     request = ask(kernel(SUM, store=store))
@@ -234,13 +245,13 @@ def test_it_does_not_apply_to_its_own_result() -> None:
 def test_helpers_take_no_name_of_the_file() -> None:
     text = "__device__ float block_sum(float v) { return v; }\n" + kernel(SUM)
     for candidate in candidates(ask(text), NAME):
-        assert "block_sum_2(" in candidate.code or "block_sum_into(" in candidate.code
+        assert "float block_sum(" not in candidate.code and "block_sum" in candidate.code
 
 
 def test_the_helper_stands_above_the_kernels_own_comment() -> None:
     request = ask(kernel(SUM))
     text = rewritten(request, candidates(request, NAME)[0]).document.text.decode()
-    assert text.index("block_sum(float value") < text.index("// cuda-lsp: workload") < text.index("__global__")
+    assert text.index("block_sum_in_first(float value") < text.index("// cuda-lsp: workload") < text.index("__global__")
 
 
 def test_carriage_returns_stay() -> None:
@@ -262,7 +273,7 @@ def test_the_diff_of_a_plain_reduction() -> None:
         "-        __syncthreads();",
         "-    }",
         "-    if (t == 0) y[blockIdx.x] = s[0];",
-        "+    v = block_sum(v, s);",
+        "+    v = block_sum_in_first(v, s);",
         "+    if (t == 0) y[blockIdx.x] = v;",
     ]
 

@@ -5,7 +5,7 @@ from math import log2
 from agent.analysis.patterns.tree_reduction import tree_reductions
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.reduction.site import Site, site
-from agent.ideas.reduction.write import in_every_thread, in_first_element
+from agent.ideas.reduction.write import in_every_thread, in_first_element, in_first_thread
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.view import View
 
@@ -60,6 +60,19 @@ def warp_shuffle_reduction(view: View) -> Match | Refusal:
     return _match(view, sites)
 
 
+def _first_thread(view: View, sites: list[Site]) -> tuple[Variant, ...]:
+    if not all(one.first_thread for one in sites):
+        return ()
+    return (
+        Variant(
+            "first thread has it",
+            "thread 0 alone reads the result, so after one barrier only the first warp goes on",
+            Scope.DROP_IN,
+            lambda: in_first_thread(view, sites),
+        ),
+    )
+
+
 def _match(view: View, sites: list[Site]) -> Match:
     old = len(view.facts.barriers) + sum(int(log2(one.tree.width)) - 1 for one in sites)
     new = old - sum(int(log2(one.tree.width)) + (1 if one.store is not None and one.quiet else 0) - 1 for one in sites)
@@ -73,8 +86,12 @@ def _match(view: View, sites: list[Site]) -> Match:
             f"{trees} in {names} take{'s' if len(sites) == 1 else ''} {rounds} rounds with a barrier each, where a "
             f"block of {sites[0].tree.width} threads needs shuffles within its warps and one exchange between them"
         ),
-        expects=(Expectation("barriers", round(new / old, 2), f"barriers per block {old} -> {new}"),),
+        expects=(
+            Expectation("barriers", round(new / old, 2), f"barriers per block {old} -> {new}"),
+            Expectation("shared passes", 0.4, "shared passes to less than half"),
+        ),
         variants=(
+            *_first_thread(view, sites),
             Variant(
                 "every warp finishes",
                 "each warp folds the warps' partial results itself, so every thread has the result after one barrier",

@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-from agent.analysis.patterns.combination import Combination
+from agent.analysis.patterns.combination import IDEMPOTENT, Combination
 
 WORDS = {
     "sum": "sum",
@@ -49,21 +49,40 @@ def shape_of(combination: Combination, element: str, planar: bool, template: boo
 
 
 def every_thread(shape: Shape, name: str) -> str:
-    """A function whose result every thread of the block gets. One barrier inside; the caller's next write to
-    ``slots`` must be behind another. The butterfly folds the same pairs in every lane, so that all threads get the
-    same bits."""
+    """A function whose result every thread of the block gets. One barrier inside; the caller's next write to ``slots``
+    must be behind another. The butterfly folds the same pairs in every lane, so that all threads get the same bits."""
     return f"""\
-// The {WORDS[shape.op]} of `value` over the block, in every thread: by shuffles within each warp, then across the warps
-// through `slots`, one element a warp. The block's size is a power of two, at least 32. A barrier must come before
-// `slots` is written again.
+// The {WORDS[shape.op]} of `value` over the block, in every thread: by shuffles within each warp, then across the
+// warps through `slots`, one element a warp. The block is a whole number of warps. A barrier must come before `slots`
+// is written again.
 {_head(shape, name)}
-    for (int offset = 16; offset > 0; offset /= 2)
-        {_step(shape, "offset")}
-    if ({shape.thread} % 32 == 0) slots[{shape.thread} / 32] = value;
+    const unsigned lane = {shape.thread} % 32;
+{_shuffles(shape, 1)}
+    if (lane == 0) slots[{shape.thread} / 32] = value;
     __syncthreads();
-    value = slots[{shape.thread} % ({shape.threads} / 32)];
-    for (int offset = {shape.threads} / 64; offset > 0; offset /= 2)
-        {_step(shape, "offset")}
+    value = {_slot(shape)};
+{_shuffles(shape, 1)}
+    return value;
+}}
+"""
+
+
+def first_thread(shape: Shape, name: str) -> str:
+    """A function whose result thread 0 gets. One barrier inside, after which only the first warp has work; the caller's
+    next write to ``slots`` must be behind another."""
+    return f"""\
+// The {WORDS[shape.op]} of `value` over the block, in thread 0 alone: by shuffles within each warp, then across the
+// warps in the first one, through `slots`. The block is a whole number of warps. A barrier must come before `slots`
+// is written again.
+{_head(shape, name)}
+    const unsigned lane = {shape.thread} % 32;
+{_shuffles(shape, 1)}
+    if (lane == 0) slots[{shape.thread} / 32] = value;
+    __syncthreads();
+    if ({shape.thread} < 32) {{
+        value = {_slot(shape)};
+{_shuffles(shape, 2)}
+    }}
     return value;
 }}
 """
@@ -73,22 +92,35 @@ def first_element(shape: Shape, name: str) -> str:
     """A function that leaves the result in ``slots[0]`` for all threads, as the tree did. Two barriers inside."""
     return f"""\
 // Leaves the {WORDS[shape.op]} of `value` over the block in slots[0], visible to every thread: by shuffles within each
-// warp, then across the warps in the first one. The block's size is a power of two, at least 32.
+// warp, then across the warps in the first one. The block is a whole number of warps.
 {_head(shape, name, "void")}
-    for (int offset = 16; offset > 0; offset /= 2)
-        {_step(shape, "offset")}
-    if ({shape.thread} % 32 == 0) slots[{shape.thread} / 32] = value;
+    const unsigned lane = {shape.thread} % 32;
+{_shuffles(shape, 1)}
+    if (lane == 0) slots[{shape.thread} / 32] = value;
     __syncthreads();
     if ({shape.thread} < 32) {{
-        value = slots[{shape.thread} % ({shape.threads} / 32)];
-        for (int offset = {shape.threads} / 64; offset > 0; offset /= 2)
-            {_step(shape, "offset")}
+        value = {_slot(shape)};
+{_shuffles(shape, 2)}
         __syncwarp();
-        if ({shape.thread} == 0) slots[0] = value;
+        if (lane == 0) slots[0] = value;
     }}
     __syncthreads();
 }}
 """
+
+
+def _slot(shape: Shape) -> str:
+    """The partial result of one warp for each lane. Lanes beyond the last warp take what changes nothing: the neutral
+    element, or the first warp's once more where folding it twice does not matter."""
+    if shape.op in IDEMPOTENT:
+        return f"slots[lane < {shape.threads} / 32 ? lane : 0]"
+    return f"lane < {shape.threads} / 32 ? slots[lane] : {'1' if shape.op == 'product' else '0'}"
+
+
+def _shuffles(shape: Shape, depth: int) -> str:
+    indent = "    " * depth
+    step = _step(shape, "offset")
+    return f"{indent}for (int offset = 16; offset > 0; offset /= 2)\n{indent}    {step}"
 
 
 def _head(shape: Shape, name: str, result: str | None = None) -> str:

@@ -11,6 +11,7 @@ from agent.analysis.patterns.tree_reduction import TreeReduction
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import (
     LOOPS,
+    ancestors,
     bare,
     contains,
     descendants,
@@ -39,8 +40,8 @@ class Site:
     ``store`` is the statement ``array[thread] = value;`` right before (None where the array holds the values already,
     by accumulation), ``value`` its right side. ``first`` is where the replaced statements begin; they end with the
     tree's loop. ``quiet``: nobody can still be reading the array when the replaced statements begin, so no barrier is
-    needed before its elements are written. ``reads`` are the reads of the result, ``array[0]``. ``reused``: the array
-    is written again afterwards with no barrier between."""
+    needed before its elements are written. ``first_thread``: thread 0 alone reads the result. ``reads`` are these
+    reads, ``array[0]``. ``reused``: the array is written again afterwards with no barrier between."""
 
     tree: TreeReduction
     store: Node | None
@@ -49,6 +50,7 @@ class Site:
     quiet: bool
     reads: tuple[Access, ...]
     reused: bool
+    first_thread: bool
 
     @property
     def array(self) -> Symbol:
@@ -73,7 +75,14 @@ def site(tree: TreeReduction, view: View) -> Site | str:
     first = store or before
     assert first is not None
     return Site(
-        tree, store, given, first, _quiet(first, tree, body, view.facts), reads, _reused(first, tree, body, view.facts)
+        tree=tree,
+        store=store,
+        value=given,
+        first=first,
+        quiet=_quiet(first, tree, body, view.facts),
+        reads=reads,
+        reused=_reused(first, tree, body, view.facts),
+        first_thread=all(_by_first_thread(read.node, tree, view.facts) for read in reads),
     )
 
 
@@ -178,6 +187,24 @@ def _result_reads(tree: TreeReduction, store: Node | None, body: Node, facts: Fa
             return f"`{text(access.node)}` is used after the tree, which then holds a partial value"
         found.append(access)
     return tuple(found)
+
+
+def _by_first_thread(read: Node, tree: TreeReduction, facts: Facts) -> bool:
+    """Whether a read stands under ``if (thread == 0)``."""
+    for test in (bare(found) for found in conditions(read, facts.body)):
+        if test is None or test.type != "binary_expression" or text(test.child_by_field_name("operator")) != "==":
+            continue
+        one, two = (value(test.child_by_field_name(side), facts.scope) for side in ("left", "right"))
+        thread = thread_index(tree, facts)
+        if (one == thread and two.constant == 0) or (two == thread and one.constant == 0):
+            return _in_consequence(read, test)
+    return False
+
+
+def _in_consequence(read: Node, test: Node) -> bool:
+    branch = next((parent for parent in ancestors(test) if parent.type == "if_statement"), None)
+    body = None if branch is None else branch.child_by_field_name("consequence")
+    return body is not None and contains(body, read)
 
 
 def _leaves_some(access: Access, own: list[Access], tree: TreeReduction) -> bool:

@@ -1,9 +1,9 @@
 """Writing the rewrite: each tree becomes one call."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent.analysis.syntax import contains, descendants, next_statement, text
-from agent.ideas.reduction.helpers import NAMES, Shape, every_thread, first_element, shape_of
+from agent.ideas.reduction.helpers import NAMES, Shape, every_thread, first_element, first_thread, shape_of
 from agent.ideas.reduction.site import Site, used_after
 from agent.ideas.rewriting import (
     Rewrite,
@@ -22,11 +22,20 @@ from agent.source.edits import Edit
 
 def in_every_thread(view: View, sites: Sequence[Site]) -> Rewrite:
     """The result in a register of every thread; reads of ``array[0]`` become reads of it."""
+    return _in_registers(view, sites, "", every_thread)
+
+
+def in_first_thread(view: View, sites: Sequence[Site]) -> Rewrite:
+    """The result in a register of thread 0, which alone reads it."""
+    return _in_registers(view, sites, "_in_first", first_thread)
+
+
+def _in_registers(view: View, sites: Sequence[Site], suffix: str, make: Callable[[Shape, str], str]) -> Rewrite:
     names = _Names(view)
     edits: list[Edit] = []
     for site in sites:
-        edits += _registers(view, site, names.of(_shape(view, site), "every"))
-    return Rewrite(tuple(edits), names.helpers(every_thread))
+        edits += _registers(view, site, names.of(_shape(view, site), suffix))
+    return Rewrite(tuple(edits), names.helpers(make))
 
 
 def in_first_element(view: View, sites: Sequence[Site]) -> Rewrite:
@@ -34,7 +43,7 @@ def in_first_element(view: View, sites: Sequence[Site]) -> Rewrite:
     names = _Names(view)
     edits: list[Edit] = []
     for site in sites:
-        call = f"{names.of(_shape(view, site), 'first')}({{}}, {site.array.name});"
+        call = f"{names.of(_shape(view, site), '_into')}({{}}, {site.array.name});"
         edits += _setup(view, site)
         edits.append(_in_place(view, site, call))
     return Rewrite(tuple(edits), names.helpers(first_element))
@@ -47,14 +56,13 @@ class _Names:
         self.view = view
         self.chosen: dict[Shape, str] = {}
 
-    def of(self, shape: Shape, kind: str) -> str:
+    def of(self, shape: Shape, suffix: str) -> str:
         if shape not in self.chosen:
-            wanted = NAMES[shape.op] + ("_into" if kind == "first" else "")
+            wanted = NAMES[shape.op] + suffix
             self.chosen[shape] = fresh_name(styled(wanted, self.view), self.view.document, *self.chosen.values())
         return self.chosen[shape]
 
-    def helpers(self, make: object) -> tuple[str, ...]:
-        assert callable(make)
+    def helpers(self, make: Callable[[Shape, str], str]) -> tuple[str, ...]:
         return tuple(make(shape, name) for shape, name in self.chosen.items())
 
 

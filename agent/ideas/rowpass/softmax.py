@@ -11,13 +11,14 @@ from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.row_pass import RowPass, canonical, respelled, same_space, through_locals
 from agent.analysis.syntax import arguments, bare, callee, contains, expression_of, same, statements, text
-from agent.ideas.idea import Expectation, Scope
+from agent.ideas.idea import Scope
 from agent.ideas.registry import Match, Variant
 from agent.ideas.rewriting import Rewrite, insert_after, remove_between, replace, source_text
 from agent.ideas.rowpass.pair import Pair, alike, between, changed_between, difference, pair, same_elements, siblings
 from agent.ideas.rowpass.writing import (
     body_edits,
     in_place_of_second,
+    less_traffic,
     moved_start,
     new_name,
     number,
@@ -133,11 +134,7 @@ def online_match(found: Online, view: View) -> Match:
         line=view.document.line(both.first.node.start_byte),
         title="fuse the max and sum passes over a row (online softmax)",
         why=why,
-        expects=(
-            Expectation(
-                "sectors", round((passes - saved) / passes, 2), f"passes over memory {passes} -> {passes - saved}"
-            ),
-        ),
+        expects=less_traffic(passes, saved),
         variants=(
             Variant(
                 "rescale when the maximum rises",

@@ -10,13 +10,14 @@ from tree_sitter import Node
 from agent.analysis.facts import Facts
 from agent.analysis.patterns.row_pass import RowPass, canonical, respelled, through_locals
 from agent.analysis.syntax import arguments, callee, text
-from agent.ideas.idea import Expectation, Scope
+from agent.ideas.idea import Scope
 from agent.ideas.registry import Match, Variant
 from agent.ideas.rewriting import Rewrite, source_text
 from agent.ideas.rowpass.pair import Pair, alike, between, difference, pair, same_elements, siblings
 from agent.ideas.rowpass.writing import (
     body_edits,
     in_place_of_second,
+    less_traffic,
     moved_start,
     new_name,
     number,
@@ -70,9 +71,7 @@ def squares_match(both: Pair, view: View) -> Match:
             f"the sum and the squared differences both read `{element}`; squares about a running mean, corrected "
             "once to the row's mean, take one pass"
         ),
-        expects=(
-            Expectation("sectors", round((passes - 1) / passes, 2), f"passes over memory {passes} -> {passes - 1}"),
-        ),
+        expects=less_traffic(passes, 1),
         variants=(
             Variant(
                 "Welford's update",

@@ -8,6 +8,7 @@ from tree_sitter import Node
 from agent.analysis.facts import Facts
 from agent.analysis.patterns.row_pass import RowPass, same_space
 from agent.analysis.syntax import contains, text
+from agent.ideas.idea import Expectation
 from agent.ideas.rewriting import (
     fresh_local,
     indent_of,
@@ -119,3 +120,15 @@ def passes_over_row(pair: Pair, facts: Facts) -> int:
         if access.space == "global"
     }
     return len(seen)
+
+
+def less_traffic(passes: int, saved: int) -> tuple[Expectation, ...]:
+    """What to expect when ``saved`` of ``passes`` equal accesses an element go: of DRAM only where a row does not
+    stay in cache between passes, of sectors in any case."""
+    factor = (passes - saved) / passes
+    return (
+        Expectation(
+            "DRAM bytes", round(factor, 2), f"DRAM bytes -{round(100 * (1 - factor))} % (rows larger than cache)"
+        ),
+        Expectation("sectors", round(factor, 2), f"accesses an element {passes} -> {passes - saved}"),
+    )
