@@ -47,7 +47,8 @@ def mutants(expected: Expected) -> Iterator[Mutant]:
 
 
 def fate(expected: Expected, changed: Mutant) -> str:
-    """``equal``: no mutant at all, the truth itself looks like that. ``blind``: the comparator's nature hides it."""
+    """``equal``: no mutant at all, the truth itself looks like that. ``blind``: the comparator's nature hides it,
+    or the user's own tolerance asks for it."""
     view = changed.data.reshape(-1, lane_bytes(expected.dtype)) != expected.original.reshape(
         -1, lane_bytes(expected.dtype)
     )
@@ -55,7 +56,9 @@ def fate(expected: Expected, changed: Mutant) -> str:
         return EQUAL
     if compare(expected, changed.data).grade != SAME:
         return KILLED
-    return BLIND if expected.kind == "distribution" and changed.name in _SINGLE else SURVIVED
+    if expected.kind == "distribution" and changed.name in _SINGLE:
+        return BLIND
+    return BLIND if expected.tolerance is not None and changed.name == "half precision" else SURVIVED
 
 
 _SINGLE = ("last tile missing", "one element off", "NaN", "half precision")

@@ -1,6 +1,7 @@
 """Real kernels through all gates: right rewrites pass, and each known way of being wrong is refused for its reason."""
 
 import pytest
+from attrs import evolve
 
 from agent.evaluation.gates import gates
 from agent.evaluation.judge import judge
@@ -237,6 +238,31 @@ def test_a_race_names_line_and_threads(rowsum: tuple[Prepared, Program]) -> None
     assert f"line {fault.where.line}" in found.correctness.reason
 
 
+ZEROS = """
+// cuda-lsp: workload
+//   size     n = 1000
+//   buffer   x: f32[n] in uniform(-2, -1)
+//   buffer   y: f32[1] out
+//   launch   none<<<1, 32>>>(x, y, n)
+__global__ void none(const float* x, float* y, int n) {
+    if ((int)threadIdx.x < n - 100000000) y[0] = x[0];
+}
+"""
+
+
+def test_an_output_that_nobody_writes_proves_nothing() -> None:
+    found = verdict(prepared(ZEROS), ZEROS)
+    assert (found.correctness.state, stopped_at(found)) == ("undecided", "self-test")
+
+
+def test_what_the_workload_cannot_tell_is_said(scale: tuple[Prepared, Program]) -> None:
+    side, program = scale
+    blind = evolve(side, selftest=evolve(side.selftest, survived=("y: zeros",)))
+    found = judge(blind, rewrite(SCALE, program.plan))
+    assert (found.correctness.state, stopped_at(found)) == ("undecided", "self-test")
+    assert "y: zeros" in found.correctness.reason
+
+
 HALF = """#include <cuda_fp16.h>
 """
 
@@ -252,6 +278,12 @@ class TestLess:
         assert found.precision.candidate_error > 100 * found.precision.original_error
         assert stopped_at(found) == "numerics"
         assert not found.shown
+
+    def test_half_precision_beyond_some_size_only(self, scale: tuple[Prepared, Program]) -> None:
+        rounded = "__half2float(__float2half(1.5f * x[i] + 0.25f))"
+        text = HALF + changed(SCALE, FORMULA, f"y[i] = n > 200000 ? {rounded} : {FORMULA[7:]}")
+        found = verdict(scale, text)
+        assert (found.correctness.state, found.precision.state) == ("right", "less"), found.correctness
 
     def test_it_goes_on_where_the_user_allows_it(self, rowsum: tuple[Prepared, Program]) -> None:
         found = verdict(rowsum, self.text, allow_lossy=True)

@@ -1,6 +1,6 @@
 """The checker itself, on wrong answers made from the original's own."""
 
-from agent.evaluation.trial import NOT_APPLICABLE, Ruling, Trial, gate, passed, undecided
+from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided
 
 
 @gate(
@@ -17,6 +17,5 @@ def self_test(trial: Trial) -> Ruling:
         )
     notes = [f"inputs that influence nothing: {', '.join(found.silent)}"] if found.silent else []
     if not found.killed:
-        reason = "every output is what a wrong kernel would give too"
-        return Ruling(NOT_APPLICABLE, "; ".join([reason, *notes]), trial.unchecked(reason))
+        return undecided(trial, "; ".join(["every output is what a wrong kernel would give too", *notes]))
     return passed(trial.unchecked(*notes), "; ".join([f"{len(found.killed)} mutants killed", *notes]))

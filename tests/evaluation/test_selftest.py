@@ -1,0 +1,72 @@
+"""The self-test as a whole: survivors call for more inputs, and inputs without influence are found."""
+
+from agent.evaluation import runs
+from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.selftest import selftest
+from agent.evaluation.truth import Truth, truth
+from tests.evaluation.kernels import original, setting
+
+CLAMP = """
+// cuda-lsp: workload
+//   size     n = 5000
+//   buffer   x: f32[n] in
+//   buffer   unused: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   clamp<<<(n + 255) / 256, 256>>>(x, unused, y, n)
+__global__ void clamp(const float* x, const float* unused, float* y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = fminf(x[i], 1000.0f);
+}
+"""
+
+
+def prepared() -> Prepared:
+    program, workload = original(CLAMP)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared)
+    return found
+
+
+def test_an_input_that_influences_nothing_is_reported() -> None:
+    assert prepared().selftest.silent == ("unused",)
+
+
+def at(side: Prepared, family: str) -> Truth:
+    found = truth(side.bench, runs.case({"n": 384}, family, 5))
+    assert isinstance(found, Truth)
+    return found
+
+
+def test_more_inputs_are_asked_for_while_a_mutant_survives() -> None:
+    """Below 1000 the kernel copies x: the copy is no mutant there. Rows of large values make one of it, and kill it."""
+    side = prepared()
+    asked: list[str] = []
+
+    def more() -> Truth | None:
+        asked.append("more")
+        return None
+
+    found, held = selftest(side.bench, [at(side, "normal")], more, ["normal"])
+    assert "y: copy of an input" in found.not_applicable
+    assert not asked
+    assert len(held) == 1
+    assert len(found.killed) == 8
+
+
+def test_a_survivor_is_named_when_there_are_no_more_inputs() -> None:
+    side = prepared()
+    known = at(side, "normal")
+    wide = [Truth(known.case, known.before, tuple(_wide(item) for item in known.expected), known.written, known.answer)]
+    left = [at(side, "uniform")]
+    found, held = selftest(side.bench, wide, lambda: left.pop() if left else None, ["normal"])
+    assert len(held) == 2
+    assert found.families == ("normal", "uniform")
+    assert not found.survived
+    alone, _ = selftest(side.bench, wide, lambda: None, ["normal"])
+    assert "y: zeros" in alone.survived
+
+
+def _wide(item: object) -> object:
+    from attrs import evolve
+
+    return evolve(item, tolerance=1e12)  # type: ignore[type-var]
