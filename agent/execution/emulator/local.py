@@ -7,6 +7,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import UNSIGNED
+from agent.execution.emulator.copying import only_copied
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.memory import report_uninitialised
 from agent.execution.emulator.sites import Site
@@ -42,10 +43,10 @@ class Local:
         if batch.watch is not None:
             batch.watch.local_access(lanes, site)
         if self.known is not None:
-            # bytes of padding are copied with the struct they are in: only what is unknown throughout counts
+            # padding is copied with the struct it is in: what is partly known, or only passed on, does not count
             marks = [_get(self.known, lanes, offsets + k * width, width) for k in range(count)]
             bad = np.logical_and.reduce([mark == 0 for mark in marks])
-            if bad.any():
+            if bad.any() and not only_copied(batch.kernel, site):
                 report_uninitialised(batch, lanes, site, np.broadcast_to(bad, lanes.shape), lambda: "local memory")
         return [_get(self.words, lanes, offsets + k * width, width) for k in range(count)]
 

@@ -111,6 +111,20 @@ def test_shared_memory_bounds_by_variable(options: tuple[str, ...]) -> None:
     assert (read.kind, read.where.line, read.count) == ("out-of-bounds read", 9, 16)
 
 
+def test_copied_padding_is_no_uninitialised_read() -> None:
+    built = build(
+        """struct P { char c; double d; unsigned char e[5]; };
+        __device__ __noinline__ P make(int i) { P p; p.c = i; p.d = i;
+            for (int k = 0; k < 5; k++) p.e[k] = k; return p; }
+        __device__ __noinline__ double use(P p, int k) { return p.d + p.e[k % 5]; }
+        extern "C" __global__ void k(double* y) { y[threadIdx.x] = use(make(threadIdx.x), threadIdx.x); }""",
+        "-G",
+    )
+    answer, out = run(built, launch("k", 1, 32, "y"), {"y": np.zeros(32)}, checks=ALL)
+    assert answer.status == "ok", answer.faults
+    np.testing.assert_array_equal(out["y"], np.arange(32) + np.arange(32) % 5)
+
+
 def test_uninitialised_reads_of_each_memory() -> None:
     built = build("""extern "C" __global__ void global(const int* x, int* y) {
         y[threadIdx.x] = x[threadIdx.x] + 1; y[threadIdx.x] += 1; }
