@@ -27,7 +27,7 @@ class Mutant:
     data: Bytes = field(repr=False)
 
 
-Maker = Callable[[Expected], Iterator[Bytes]]
+Maker = Callable[[Expected], Iterator[Bytes | Mutant]]
 MAKERS: dict[str, Maker] = {}
 
 
@@ -40,10 +40,10 @@ def mutant(name: str) -> Callable[[Maker], Maker]:
 
 
 def mutants(expected: Expected) -> Iterator[Mutant]:
-    """All that can be made of this output (``copy of an input`` once for each input of the same size)."""
+    """All that can be made of this output; a copy of an input is named after it (``copy of x``)."""
     for name, make in MAKERS.items():
-        for data in make(expected):
-            yield Mutant(name, data)
+        for made in make(expected):
+            yield made if isinstance(made, Mutant) else Mutant(name, made)
 
 
 def fate(expected: Expected, changed: Mutant) -> str:
@@ -84,10 +84,10 @@ def _constant(expected: Expected) -> Iterator[Bytes]:
 
 
 @mutant("copy of an input")
-def _copy(expected: Expected) -> Iterator[Bytes]:
-    for dtype, data in expected.inputs.values():
+def _copy(expected: Expected) -> Iterator[Mutant]:
+    for name, (dtype, data) in expected.inputs.items():
         if dtype == expected.dtype and data.nbytes >= expected.original.nbytes:
-            yield data[: expected.original.nbytes].copy()
+            yield Mutant(f"copy of {name}", data[: expected.original.nbytes].copy())
 
 
 @mutant("stale output")

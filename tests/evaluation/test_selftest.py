@@ -38,7 +38,7 @@ def at(side: Prepared, family: str) -> Truth:
 
 
 def test_more_inputs_are_asked_for_while_a_mutant_survives() -> None:
-    """Below 1000 the kernel copies x: the copy is no mutant there. Rows of large values make one of it, and kill it."""
+    """Below 1000 the kernel copies x, and the copy is no mutant; of the other input it is one."""
     side = prepared()
     asked: list[str] = []
 
@@ -47,10 +47,11 @@ def test_more_inputs_are_asked_for_while_a_mutant_survives() -> None:
         return None
 
     found, held = selftest(side.bench, [at(side, "normal")], more, ["normal"])
-    assert "y: copy of an input" in found.not_applicable
+    assert found.not_applicable == ("y: copy of x",)
     assert not asked
     assert len(held) == 1
-    assert len(found.killed) == 8
+    assert "y: copy of unused" in found.killed
+    assert len(found.killed) == 9
 
 
 def test_a_survivor_is_named_when_there_are_no_more_inputs() -> None:
