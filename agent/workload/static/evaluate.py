@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
-from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
 from agent.workload.static import calls, hints
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
@@ -158,6 +158,7 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
     if left_node is None or right_node is None:
         return Unknown("a broken expression", facts.line(node))
     op = facts.node_text(child(node, "operator") or node.children[1])
+    op = {"and": "&&", "or": "||", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!="}.get(op, op)
     left, right = evaluate(left_node, facts, state), evaluate(right_node, facts, state)
     return combine(op, left, right)
 
@@ -172,7 +173,7 @@ def combine(op: str, left: Value, right: Value) -> Value:
         return right
     if isinstance(left, Pointer | Ref) or isinstance(right, Pointer | Ref):
         return _pointer_arithmetic(op, left, right)
-    if isinstance(left, Scalar) and isinstance(right, Scalar):
+    if isinstance(left, Scalar) and isinstance(right, Scalar) and op in PRECEDENCE:
         return Scalar(build(op, (left.expression, right.expression)))
     return Unknown(f"`{op}` of what is no number")
 
@@ -194,7 +195,9 @@ def _unary(node: Node, facts: Facts, state: State) -> Value:
     operand_node = child(node, "argument")
     if operand_node is None:
         return Unknown("a broken expression", facts.line(node))
-    op = facts.node_text(node.children[0])
+    op = {"not": "!", "compl": "~"}.get(facts.node_text(node.children[0]), facts.node_text(node.children[0]))
+    if op not in ("+", "-", "!", "~"):
+        return Unknown(f"`{op}` is not followed", facts.line(node))
     operand = evaluate(operand_node, facts, state)
     if op == "!" and isinstance(operand, Pointer | Ref):
         return ZERO

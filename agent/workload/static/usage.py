@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 from tree_sitter import Node
 
 from agent.source.document import Document
+from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
 from agent.source.nodes import field as child
@@ -53,7 +54,10 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
     """How ``kernel`` uses its pointer parameters and the ``extra`` names (device symbols)."""
     pointers = {p.name for p in kernel.parameters if p.pointer_depth} | extra
     const = frozenset(p.name for p in kernel.parameters if p.const)
-    node = child(kernel_node(document, kernel), "body")
+    try:
+        node = child(kernel_node(document, kernel), "body")
+    except SourceError:
+        node = None
     body = _Body(document.text, {name: name for name in pointers}, const)
     if node is None:
         return Usage(frozenset(pointers), frozenset(pointers) - const, (), frozenset())
