@@ -53,9 +53,18 @@ def remove(document: Document, statement: Node) -> Edit:
 def remove_between(document: Document, first: Node, last: Node) -> Edit:
     start = document.line_starts[document.line(first.start_byte) - 1]
     end = _end_of_line(document, last.end_byte)
-    if document.text[start : first.start_byte].strip() or document.text[last.end_byte : end].strip():
+    if document.text[start : first.start_byte].strip() or not _ends_line(document, end):
         return Edit(Span(first.start_byte, last.end_byte), b"")
-    return Edit(Span(start, min(end + 1, len(document.text))), b"")
+    stop = document.text.find(b"\n", end) + 1 or len(document.text)
+    following = document.text[stop : document.text.find(b"\n", stop) + 1]
+    if _blank_above(document, start) and following and not following.strip():
+        stop += len(following)  # of two blank lines that would meet, one goes as well
+    return Edit(Span(start, stop), b"")
+
+
+def _blank_above(document: Document, start: int) -> bool:
+    line = document.line(start)
+    return line > 1 and not document.text[document.line_starts[line - 2] : start].strip()
 
 
 def indent_of(document: Document, node: Node) -> str:
@@ -158,6 +167,10 @@ def comment_start(document: Document, kernel: Kernel) -> int | None:
         at -= len(line) + 1
         found = at
     return None if in_block else found
+
+
+def _ends_line(document: Document, offset: int) -> bool:
+    return document.text[offset : offset + 2].startswith((b"\n", b"\r\n")) or offset == len(document.text)
 
 
 def _end_of_line(document: Document, offset: int) -> int:

@@ -275,3 +275,11 @@ def test_it_does_not_apply_twice() -> None:
     request = ask(SOFTMAX["plain"])
     for candidate in candidates(request, NAME):
         assert refusal(after(request, candidate), NAME)
+
+
+@pytest.mark.parametrize("text", [SOFTMAX["plain"], SOFTMAX["stored"], NORMS["named difference"]])
+def test_carriage_returns_change_nothing_else(text: str) -> None:
+    plain, wide = ask(text), ask(text.replace("\n", "\r\n"))
+    for one, other in zip(candidates(plain, NAME), candidates(wide, NAME), strict=True):
+        written = rewritten(wide, other).document.text
+        assert written == rewritten(plain, one).document.text.replace(b"\n", b"\r\n")

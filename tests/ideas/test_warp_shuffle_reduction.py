@@ -254,11 +254,12 @@ def test_the_helper_stands_above_the_kernels_own_comment() -> None:
     assert text.index("block_sum_in_first(float value") < text.index("// cuda-lsp: workload") < text.index("__global__")
 
 
-def test_carriage_returns_stay() -> None:
-    request = ask(kernel(SUM).replace("\n", "\r\n"))
-    for candidate in candidates(request, NAME):
-        text = rewritten(request, candidate).document.text
-        assert text.count(b"\n") == text.count(b"\r\n")
+@pytest.mark.parametrize("tree", [SUM, SPELLINGS["while"]])
+def test_carriage_returns_change_nothing_else(tree: str) -> None:
+    plain, wide = ask(kernel(tree)), ask(kernel(tree).replace("\n", "\r\n"))
+    for one, other in zip(candidates(plain, NAME), candidates(wide, NAME), strict=True):
+        text = rewritten(wide, other).document.text
+        assert text == rewritten(plain, one).document.text.replace(b"\n", b"\r\n")
 
 
 def test_the_diff_of_a_plain_reduction() -> None:

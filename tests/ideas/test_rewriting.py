@@ -1,0 +1,100 @@
+"""Edits keep the user's layout: lines go whole, blank lines do not pile up, names are new."""
+
+from agent.analysis.facts import analyse
+from agent.analysis.syntax import Node, statements
+from agent.ideas.rewriting import (
+    Rewrite,
+    code_of,
+    comment_start,
+    fresh_local,
+    fresh_name,
+    indent_unit,
+    insert_after,
+    insert_before,
+    remove,
+    splice_code,
+    with_unit,
+)
+from agent.source.document import Document, parse
+from agent.source.edits import Edit
+from agent.source.kernel import Kernel
+
+TEXT = """\
+#define LIMIT 3
+int other;
+
+/* Doubles
+   all. */
+// Really.
+__global__ void twice(float* x) {
+  int i = threadIdx.x;  // mine
+
+  x[i] *= 2;
+
+  if (i) return; x[i] = 1;
+}
+"""
+
+
+def opened(text: str = TEXT) -> tuple[Document, Kernel, list[Node]]:
+    document = parse(text.encode(), "test.cu")
+    (kernel,) = document.kernels
+    return document, kernel, statements(analyse(document, kernel).body)
+
+
+def body(document: Document, kernel: Kernel, *edits: Edit) -> list[str]:
+    return code_of(document, kernel, Rewrite(edits)).split("\n")[1:-1]
+
+
+def test_a_statement_goes_with_its_line_and_one_of_two_blank_lines() -> None:
+    document, kernel, found = opened()
+    assert body(document, kernel, remove(document, found[1])) == [
+        "  int i = threadIdx.x;  // mine",
+        "",
+        "  if (i) return; x[i] = 1;",
+    ]
+
+
+def test_a_comment_at_the_end_of_the_line_goes_with_it() -> None:
+    document, kernel, found = opened()
+    assert "mine" not in "".join(body(document, kernel, remove(document, found[0])))
+
+
+def test_of_two_statements_on_a_line_one_stays() -> None:
+    document, kernel, found = opened()
+    assert body(document, kernel, remove(document, found[3]))[-1] == "  if (i) return; "
+
+
+def test_lines_take_the_indentation_of_their_place() -> None:
+    document, kernel, found = opened()
+    lines = body(
+        document, kernel, insert_before(document, found[1], "a;\nb;"), insert_after(document, found[0], "c;\nd;")
+    )
+    assert lines[:7] == ["  int i = threadIdx.x;  // mine", "  c;", "  d;", "", "  a;", "  b;", "  x[i] *= 2;"]
+
+
+def test_helpers_take_the_kernels_unit_of_indentation() -> None:
+    document, kernel, _ = opened()
+    assert indent_unit(document, kernel) == "  "
+    assert with_unit("f() {\n    if (a)\n        b;\n}", "  ") == "f() {\n  if (a)\n    b;\n}"
+    assert with_unit("f() {\n    b;\n}", "\t") == "f() {\n\tb;\n}"
+
+
+def test_names_are_new() -> None:
+    document, kernel, _ = opened()
+    assert fresh_name("other", document) == "other_2" and fresh_local("other", document, kernel) == "other"
+    assert fresh_local("i", document, kernel) == "i_2" and fresh_local("LIMIT", document, kernel) == "LIMIT_2"
+    assert fresh_name("new", document, "new", "new_2") == "new_3"
+
+
+def test_helpers_go_above_the_comment_that_belongs_to_the_kernel() -> None:
+    document, kernel, _ = opened()
+    start = comment_start(document, kernel)
+    assert start is not None and document.text[start:].startswith(b"/* Doubles")
+    text = splice_code(document, kernel, code_of(document, kernel, Rewrite((), ("void help() {}",)))).text.decode()
+    assert text == TEXT.replace("/* Doubles", "void help() {}\n\n/* Doubles")
+
+
+def test_a_comment_with_a_blank_line_below_it_is_not_the_kernels() -> None:
+    document, kernel, _ = opened("// A file.\n\n__global__ void k() {}\n")
+    assert comment_start(document, kernel) is None
