@@ -115,7 +115,7 @@ def _settle(
             rules = _raise_minimum(best, rules, probe, tried)
     bound = bound_at(bench.workload, bench.original, best.sizes)
     first, other = (_plain(bench, checker, bound, prior) for prior in PRIORS)
-    again = _plain(bench, checker, bound, PRIORS[0], _rotated)
+    again = _plain(bench, checker, bound, PRIORS[0], turned=True)
     if first.status != "ok" or other.status != "ok":
         return first if first.status != "ok" else other
     depends = _depends_on_prior(bound, first, other)
@@ -252,17 +252,11 @@ def _raise_minimum(
     return {name: evolve(rules[name], minimum=value) for name, value in best.sizes.items()}
 
 
-def _plain(bench: Bench, checker: Device, bound: Bound, prior: int, blocks: runs.Blocks | None = None) -> Answer:
+def _plain(bench: Bench, checker: Device, bound: Bound, prior: int, turned: bool = False) -> Answer:
     chosen = Case(tuple(bound.sizes.items()), families(bench.workload)[0], 1)
     before = runs.contents(bound, chosen)
-    return runs.run(
-        bench.setting, bench.build, before, prior=prior, device=checker, blocks=blocks, seconds=PROBE_SECONDS
-    )
-
-
-def _rotated(total: int) -> tuple[int, ...]:
-    """All blocks, starting from the middle: another order, where the device keeps to it."""
-    return tuple((index + total // 2) % total for index in range(total))
+    run = runs.run_reordered if turned else runs.run
+    return run(bench.setting, bench.build, before, prior=prior, device=checker, seconds=PROBE_SECONDS)
 
 
 def _depends_on_prior(bound: Bound, one: Answer, other: Answer) -> str:

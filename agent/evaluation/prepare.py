@@ -123,7 +123,7 @@ def _prepare(
         return _failure(contract, setting)
     if contract.broken:
         return _broken(bench, contract)
-    bench = evolve(bench, kinds=contract.kinds)
+    bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic)
     tell("oracle")
     bench, oracle, first = _with_oracle(bench, contract)
     if isinstance(first, Answer):

@@ -2,16 +2,17 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Device, Image, Poison, Recipe, Request
-from agent.workload.binding import Bound, BoundBuffer
+from agent.workload.binding import Bound, BoundBuffer, BoundLaunch
 from agent.workload.dtypes import base, is_float, size_of
 from agent.workload.generators import recipe
 from agent.workload.workload import Access
@@ -119,6 +120,22 @@ def run(
             cancelled=setting.cancelled,
         )
     )
+
+
+def run_reordered(setting: Setting, build: Build, before: Contents, **more: Any) -> Answer:
+    """Like :func:`run`, with the upper half of each grid before the lower: each launch is made twice, over one half
+    each. A kernel whose blocks wait for one another may not end like that, and proves nothing then."""
+    launched = iter(range(2 * len(before.bound.steps)))
+
+    def half(total: int) -> tuple[int, ...]:
+        upper = next(launched) % 2 == 0
+        return tuple(range(total // 2, total)) if upper else tuple(range(total // 2))
+
+    steps = [
+        again for step in before.bound.steps for again in ([step, step] if isinstance(step, BoundLaunch) else [step])
+    ]
+    twice = evolve(before, bound=evolve(before.bound, steps=tuple(steps)))
+    return run(setting, build, twice, blocks=half, **more)
 
 
 def for_candidate(before: Contents, bound: Bound) -> Contents:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.evaluation.comparators import COMPARATORS, Expected, compare
@@ -135,6 +135,7 @@ class TestNumeric:
     @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40), st.integers(0, 39), st.floats(0.2, 2.0))
     def test_one_lane_that_moves_by_much_is_always_seen(self, values: list[float], at: int, part: float) -> None:
         scale = max(map(abs, values))
+        assume(scale == 0 or scale > 1e-30)  # among the denormals two units are much
         changed = np.array(values, np.float64)
         changed[at % len(values)] += part * scale + (scale == 0)
         assert compare(expected(values, oracle=np.array(values)), raw(changed)).grade == "wrong"

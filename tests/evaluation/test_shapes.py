@@ -3,6 +3,7 @@
 import pytest
 from attrs import evolve
 
+from agent.evaluation.contract import Contract
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
 from tests.evaluation.kernels import original, rewrite, setting
@@ -191,6 +192,31 @@ __global__ void best(const float* x, int* y, int rows, int cols) {
     y[row] = at;
 }
 """
+
+
+def contract(text: str) -> Contract:
+    program, workload = original(text)
+    prepared = prepare(program, workload, setting())
+    assert isinstance(prepared, Prepared)
+    return prepared.contract
+
+
+def test_a_float_sum_of_atomics_depends_on_the_order_of_blocks() -> None:
+    found = contract(ATOMIC_SUM)
+    assert not found.deterministic
+    assert "not deterministic" in found.summary
+
+
+def test_integers_in_changing_order_are_proposed_as_a_multiset() -> None:
+    found = contract(COMPACTION.replace("//   compare  y multiset\n", ""))
+    assert found.kinds == {"y": "multiset", "count": "exact"}
+    assert not found.deterministic
+
+
+@pytest.mark.parametrize("text", [HEAT, TWO_LAUNCHES, MATMUL, TRANSPOSE])
+def test_ordinary_kernels_are_deterministic(text: str) -> None:
+    assert contract(text).deterministic
+
 
 ALL = {
     "heat": HEAT, "two launches": TWO_LAUNCHES, "atomic sum": ATOMIC_SUM, "compaction": COMPACTION, "matmul": MATMUL,

@@ -19,10 +19,10 @@ class Expected:
 
     ``original`` holds the bytes of the original's answer, ``written`` which lanes it wrote. ``oracle`` is the same in
     float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the
-    root mean square) when its inputs moved by one unit in the last place. ``exact`` demands equality: the arithmetic
-    was exact. ``prior`` is the byte that stood in the output before the run. ``inputs`` are for comparators that look
-    things up. ``silent``: float64 contradicts the original itself here, so this output says nothing. ``places`` are
-    the true indices of the lanes where only some are held.
+    root mean square) when its inputs moved by one unit in the last place, or its blocks ran in another order. ``exact``
+    demands equality: the arithmetic was exact. ``prior`` is the byte that stood in the output before the run.
+    ``inputs`` are for comparators that look things up. ``silent``: float64 contradicts the original itself here, so
+    this output says nothing. ``places`` are the true indices of the lanes where only some are held.
     """
 
     name: str
