@@ -58,8 +58,9 @@ def wavefronts(table: Array, active: Array, span: int, serial: bool = False) -> 
     """Passes that shared memory needs for aligned accesses of ``span`` bytes at offsets ``table``.
 
     One pass serves each of the 32 four-byte banks once; lanes that read the same word share it. 8-byte accesses go by
-    half warps and 16-byte ones by quarters, unless the whole warp fits in one pass. (NVIDIA, CUDA C++ programming
-    guide, "Shared memory" of compute capability 5.x and later.) ``serial``: atomics, for which lanes on one word
+    half warps and 16-byte ones by quarters, or by groups twice as large where neighbours (lanes 2k and 2k+1, or k and
+    k+2 of each four) all access the same address. The rule for groups was found by counting
+    ``l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`` on an H200. ``serial``: atomics, for which lanes on one word
     queue.
     """
     words = filled(table, active) >> 2
@@ -69,11 +70,21 @@ def wavefronts(table: Array, active: Array, span: int, serial: bool = False) -> 
         return int(_passes(words).sum())
     per_lane = span // 4
     wide = words[:, :, None] + np.arange(per_lane)
-    together = _passes(wide.reshape(len(words), -1))
-    parts = wide.reshape(len(words) * per_lane, WARP // per_lane * per_lane)
-    apart = _passes(parts).reshape(len(words), per_lane)
-    present = np.broadcast_to(active, words.shape).reshape(len(words), per_lane, -1).any(axis=2)
-    return int(np.where(together <= 1, together, (apart * present).sum(axis=1)).sum())
+    idle = ~np.broadcast_to(active, words.shape)
+    paired = _alike(words, idle, 1) | _alike(words, idle, 2)
+    total = 0
+    for chosen, groups in ((paired, per_lane // 2), (~paired, per_lane)):
+        if chosen.any():
+            passes = _passes(wide[chosen].reshape(-1, WARP // groups * per_lane)).reshape(-1, groups)
+            total += int((passes * (~idle[chosen]).reshape(len(passes), groups, -1).any(axis=2)).sum())
+    return total
+
+
+def _alike(words: Array, idle: Array, distance: int) -> Array:
+    """For each warp, whether every lane accesses the same address as the lane whose number differs in that bit."""
+    partner = np.arange(WARP) ^ distance
+    alike: Array = ((words == words[:, partner]) | idle | idle[:, partner]).all(axis=1)
+    return alike
 
 
 def _passes(words: Array) -> Array:

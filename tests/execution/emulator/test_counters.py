@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agent.execution.device import LaunchCounters, LineCounters
+from agent.execution.emulator.sectors import wavefronts
 from tests.execution.emulator.building import build, launch, run
 
 
@@ -92,6 +93,49 @@ def test_wavefronts_of_a_shared_load(kind: str, index: str, wavefronts: int) -> 
     counters = counted(source, 3, 32, "y", shared=32 * 8 * 16, y=F)
     line = counters.lines[2]
     assert line.shared_requests == 3 and line.wavefronts == 3 * wavefronts
+
+
+# passes for loads of 4, 8 and 16 bytes at element numbers of lane t, counted on an NVIDIA H200 with Nsight
+# Compute: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
+COUNTED = (
+    ("t", (1, 2, 4)),
+    ("0 * t", (1, 1, 2)),
+    ("t // 2", (1, 1, 2)),
+    ("t // 4", (1, 1, 2)),
+    ("t // 8", (1, 1, 2)),
+    ("t // 16", (1, 1, 2)),
+    ("t * 2", (2, 4, 8)),
+    ("t * 4", (4, 8, 16)),
+    ("t * 8", (8, 16, 32)),
+    ("t * 16", (16, 32, 32)),
+    ("t % 16", (1, 2, 4)),
+    ("t & 1", (1, 1, 2)),
+    ("t ^ 1", (1, 2, 4)),
+    ("31 - t", (1, 2, 4)),
+    ("t % 2 * 16 + t // 2", (1, 4, 8)),
+    ("(t & 15) * 2 + (t >> 4)", (1, 4, 8)),
+    ("t % 8 * 4 + t // 8", (1, 4, 16)),
+    ("t * 5 % 32", (1, 2, 4)),
+    ("t * 17", (1, 2, 4)),
+    ("np.where(t < 16, t, t + 16)", (2, 2, 4)),
+    ("np.where(t < 16, 0, 8)", (1, 1, 2)),
+    ("np.where(t < 16, 0, 1)", (1, 1, 2)),
+    ("t // 2 * 16", (8, 16, 16)),
+    ("t % 4 * 8", (1, 4, 16)),
+    ("t * 9", (1, 2, 4)),
+    ("np.where(t < 1, 0, 16)", (1, 3, 5)),
+    ("t // 16 * 16 + t % 2", (1, 2, 2)),
+    ("t % 16 * 2", (1, 4, 8)),
+    ("t & 3", (1, 2, 4)),
+    ("(t >> 2) * 4", (1, 2, 4)),
+)
+
+
+@pytest.mark.parametrize(("elements", "passes"), COUNTED, ids=[elements for elements, _ in COUNTED])
+def test_wavefronts_are_those_that_a_card_counted(elements: str, passes: tuple[int, int, int]) -> None:
+    lanes = eval(elements, {"np": np, "t": np.arange(32)})[None]
+    everyone = np.ones((1, 1), bool)
+    assert tuple(wavefronts(lanes * span, everyone, span) for span in (4, 8, 16)) == passes
 
 
 def test_a_naive_transpose_and_its_tiled_form() -> None:
