@@ -1,4 +1,5 @@
-"""Loads whose value is only passed on: copying a struct copies its padding, which nobody ever wrote."""
+"""Loads whose value is only passed on: copying a struct copies its padding, which nobody ever wrote, and setting the
+first bit field of a word reads the word."""
 
 from collections.abc import Iterator
 
@@ -7,12 +8,13 @@ from agent.execution.emulator.instruction import Address, Operand, Register, Vec
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.sites import Site
 
-_DEPTH = 4
+_DEPTH = 6
+_PASSES_ON = frozenset(("mov", "and", "or", "bfi", "cvt"))  # setting a bit field keeps what is beside it
 Key = tuple[int, str, int]
 
 
 def only_copied(kernel: Kernel, site: Site) -> bool:
-    """Whether what the load at ``site`` gives goes nowhere but to the thread's own memory (through moves, perhaps)."""
+    """Whether what the load at ``site`` gives goes only to the thread's own memory (with a bit field set, perhaps)."""
     item = kernel.code.items[site.index]
     return all(_stored(kernel, key, _DEPTH) for key in _registers(item, item.instruction.destinations))
 
@@ -24,7 +26,7 @@ def _stored(kernel: Kernel, key: Key, depth: int) -> bool:
             continue
         if _keeps_private(item) and not _guards(item, key) and key not in set(_registers(item, sources[:1])):
             continue
-        if base != "mov" or depth == 0:
+        if base not in _PASSES_ON or depth == 0:
             return False
         if not all(_stored(kernel, target, depth - 1) for target in _registers(item, item.instruction.destinations)):
             return False

@@ -30,6 +30,8 @@ LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of
 MOST_BYTES = 1 << 30  # shared, local and register memory of all batches that are under way
 MOST_THREADS = 1024
 MOST_SHARED = 1 << 20
+# shared memory that the system keeps for itself; cooperative groups use it for tiles of several warps
+RESERVED, RESERVED_BYTES = "reserved_smem_offset_1", 1024
 
 _FORMATS = {
     "bool": "<?", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q",
@@ -138,14 +140,14 @@ def _threads(setting: Setting) -> int:
 
 def _block_bytes(setting: Setting, threads: int) -> int:
     code = setting.kernel.code
-    shared = dynamic_start(code) + setting.launch.shared
+    shared = dynamic_start(code) + setting.launch.shared + 2 * RESERVED_BYTES
     return shared * 4 + threads * (code.local_bytes * 2 + 8 * min(len(setting.kernel.entries), 512))
 
 
 def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
     kernel, launch = setting.kernel, setting.launch
     track = "initialised" in setting.checks
-    shared = Shared(len(numbers), shared_regions(kernel.code, launch.shared), None)
+    shared = Shared(len(numbers), shared_regions(kernel, launch.shared), None)
     if shared.size and ({"races", "initialised"} & setting.checks):
         grain = 1 if kernel.narrow_shared else 4
         races = "races" in setting.checks
@@ -168,15 +170,25 @@ def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
     )
 
 
-def shared_regions(code: Code, dynamic: int) -> tuple[Region, ...]:
-    """The shared variables of a launch, dynamic memory last."""
+def shared_regions(kernel: Kernel, dynamic: int) -> tuple[Region, ...]:
+    """The shared variables of a launch, then dynamic memory, then what the system keeps, where the kernel asks for
+    it.
+    """
+    code = kernel.code
     regions = [
         Region(key.rpartition(":")[2], start, start + nbytes) for key, (start, nbytes) in code.shared.items() if nbytes
     ]
     if code.dynamic_names and dynamic:
         start = dynamic_start(code)
         regions.append(Region(code.dynamic_names[0], start, start + dynamic))
+    if any(initial.name == RESERVED for initial in kernel.entries):
+        start = _reserved_start(code, dynamic)
+        regions.append(Region("(reserved)", start, start + RESERVED_BYTES))
     return tuple(regions)
+
+
+def _reserved_start(code: Code, dynamic: int) -> int:
+    return -(-(dynamic_start(code) + dynamic) // 1024) * 1024
 
 
 def _initial_values(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes) -> Values:
@@ -217,6 +229,7 @@ def special(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, n
         "dynamic_smem_size": launch.shared,
         "total_smem_size": kernel.code.shared_end + launch.shared,
         "gridid": 0,
+        RESERVED: _reserved_start(kernel.code, launch.shared),
     }
     if name in uniform:
         return np.array([[uniform[name]]])

@@ -23,18 +23,14 @@ class Site:
 
 def source_places(module: Module, items: Sequence[Item]) -> list[tuple[str, int]]:
     """File and line of each item, in the kernel's own file where it can be: code from a header counts where it was
-    called. Code that belongs to no line (the compiler merged it) counts with the line before it."""
+    called, or, where the compiler does not say, with the line before it. So does code that belongs to no line."""
     named = ((module.files.get(item.instruction.file, ""), item.instruction.line) for item in items)
     own = next((file for file, line in named if line > 0), "")
     places: list[tuple[str, int]] = []
-    last: dict[int, tuple[str, int]] = {}
     for item in items:
         known = [(module.files.get(file, ""), line) for file, line in _locations(item) if line > 0]
-        place = next(
-            (one for one in known if one[0] == own), known[0] if known else last.get(item.frame.number, (own, 0))
-        )
-        last[item.frame.number] = place
-        places.append(place)
+        before = places[-1:] if places and places[-1][0] == own else []
+        places.append(next((one for one in known if one[0] == own), (*before, *known, (own, 0))[0]))
     return places
 
 

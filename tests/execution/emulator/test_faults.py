@@ -125,6 +125,18 @@ def test_copied_padding_is_no_uninitialised_read() -> None:
     np.testing.assert_array_equal(out["y"], np.arange(32) + np.arange(32) % 5)
 
 
+def test_the_first_bit_field_of_a_word_may_be_set() -> None:
+    built = build(
+        """struct B { unsigned low : 5; unsigned high : 7; };
+        extern "C" __global__ void k(int* y) { B b; b.high = threadIdx.x; b.low = 3;
+        y[threadIdx.x] = b.high * 8 + b.low; }""",
+        "-G",
+    )
+    answer, out = run(built, launch("k", 1, 32, "y"), {"y": np.zeros(32, np.int32)}, checks=ALL)
+    assert answer.status == "ok", answer.faults
+    np.testing.assert_array_equal(out["y"], np.arange(32) * 8 + 3)
+
+
 def test_uninitialised_reads_of_each_memory() -> None:
     built = build("""extern "C" __global__ void global(const int* x, int* y) {
         y[threadIdx.x] = x[threadIdx.x] + 1; y[threadIdx.x] += 1; }

@@ -1,0 +1,46 @@
+"""Cooperative groups: tiles, reductions over them, and the threads that happen to be together."""
+
+import numpy as np
+import pytest
+
+from agent.execution.compiler import compile_slice
+from agent.execution.compiler.result import Build, Options
+from tests.execution.emulator.building import launch, run
+from tests.execution.slices import HandSlice
+
+SOURCE = """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(const int* x, int* y, int n) {
+    cg::thread_block b = cg::this_thread_block(); __shared__ int s[32];
+    auto w = cg::tiled_partition<32>(b); auto h = cg::tiled_partition<8>(b);
+    int i = b.group_index().x * b.size() + b.thread_rank(), v = i < n ? x[i] : 0;
+    int r = cg::reduce(w, v, cg::plus<int>());
+    if (w.thread_rank() == 0) s[w.meta_group_rank()] = r;
+    cg::sync(b);
+    int total = 0;
+    for (int k = 0; k < w.meta_group_size(); k++) total += s[k];
+    int most = cg::reduce(h, v, cg::greater<int>()), together = 0;
+    if (v % 3 == 0) { auto a = cg::coalesced_threads(); together = a.size() * 100 + a.thread_rank(); a.sync(); }
+    if (i < n) { y[i * 3] = total; y[i * 3 + 1] = most; y[i * 3 + 2] = together; }
+}"""
+
+
+@pytest.mark.parametrize("optimised", [True, False], ids=["optimised", "unoptimised"])
+def test_tiles_reduce_and_coalesced_threads_are_counted(optimised: bool) -> None:
+    built = compile_slice(HandSlice(SOURCE, ("k",)), Options(optimised=optimised))
+    assert isinstance(built, Build), built
+    n = 500
+    x = np.random.default_rng(0).integers(-100, 100, n).astype(np.int32)
+    step = launch("k", 4, 128, "x", "y", n)
+    checks = frozenset({"races", "initialised", "barriers"})
+    answer, out = run(built, step, {"x": x, "y": np.zeros((n, 3), np.int32)}, checks=checks)
+    assert answer.status == "ok", answer
+    padded = np.zeros(512, np.int32)
+    padded[:n] = x
+    np.testing.assert_array_equal(out["y"][:, 0], np.repeat(padded.reshape(4, 128).sum(1), 128)[:n])
+    np.testing.assert_array_equal(out["y"][:, 1], np.repeat(padded.reshape(-1, 8).max(1), 8)[:n])
+    chosen = (padded % 3 == 0).reshape(-1, 32)
+    rank = chosen.cumsum(1) - 1
+    wanted = np.where(chosen, chosen.sum(1)[:, None] * 100 + rank, 0).reshape(-1)[:n]
+    np.testing.assert_array_equal(out["y"][:, 2], wanted)
