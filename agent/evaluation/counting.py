@@ -59,14 +59,14 @@ class Counts:
 
 
 def recipes(bench: Bench, contract: Contract, slow: bool) -> list[Recipe]:
-    """Best first. ``slow``: sampled blocks are known to take too long at the declared size."""
+    """Best first. ``slow``: blocks are known to take long at the declared size, so that is left to the line."""
     top, repeated = declared(bench.workload), sample_sizes(bench, dict(contract.base))
     whole = [_direct(top, top)] + ([_direct(repeated, top)] if repeated != top else [])
     loops = loop_sizes(bench.workload, bench.original)
     lines = [
         found
         for only in dict.fromkeys((loops, frozenset[str]()))
-        for divisor in (4, 16, 64)
+        for divisor in (64, 16, 4)
         if (found := _line(repeated, contract, divisor, only, loops)) is not None
     ]
     return [*([] if slow else whole), *lines, _direct(contract.base, top)]

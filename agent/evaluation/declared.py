@@ -41,20 +41,21 @@ MAX_STEPS = 24
 """A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
 
 _BUDGET = {"screen": 20_000_000, "full": 150_000_000}
-_SECONDS = {"screen": 1.0, "full": 10.0}
+_SECONDS = {"screen": 0.7, "full": 10.0}
 """For one block, by depth: a screen leaves sizes that take longer to the full verdict."""
 _MOST = 16
 
 
 @frozen
 class Sample:
-    """``blocks`` of them at each third of the grid. ``known``: for each output the lanes that count and their truth."""
+    """``blocks`` blocks, a third each at the start, the middle and the end of the grid. ``known``: for each output the
+    lanes that count and their truth. ``seconds``: how long one block took here."""
 
     case: Case
     before: Contents = field(repr=False)
     blocks: int
     known: tuple[Expected, ...]
-    whole: bool
+    seconds: float
     note: str = ""
 
 
@@ -156,7 +157,7 @@ def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | N
             continue
         before = runs.contents(bound, runs.case(smaller, families(bench.workload)[0], 1, lazy=True))
         launches = sum(1 for step in bound.steps if isinstance(step, BoundLaunch))
-        one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting))
+        one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting) / 2)
         if one.status in ("ok", "fault") and one.thread_instructions / max(1, launches) * total <= budget:
             return smaller
     return None
@@ -181,7 +182,7 @@ def _sample_at(bench: Bench, sizes: dict[str, int]) -> Sample | Unsampled:
     known = _known(bench, before, pair, blocks)
     if not any(len(item.original) for item in known):
         return Unsampled("no part of its outputs is written by a few blocks alone")
-    return Sample(chosen, before, blocks, known, one.complete)
+    return Sample(chosen, before, blocks, known, one.seconds)
 
 
 def _limit(setting: Setting) -> float:

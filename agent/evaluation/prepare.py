@@ -29,6 +29,9 @@ from agent.workload.workload import Workload
 _SCREEN_FAMILIES = 4
 """A screen runs the first family, small integers (exact) and two that stress: the full verdict runs all."""
 
+_LONG = 0.3
+"""Seconds."""
+
 _STRESS = ("large-mean", "spikes", "ties", "constant-rows")
 
 
@@ -152,7 +155,7 @@ def _finish(
     sampled = sample(bench, contract)
     fault = sampled.fault if isinstance(sampled, Unsampled) else None
     tell("estimate")
-    choices = recipes(bench, contract, slow=isinstance(sampled, Sample) and bool(sampled.note))
+    choices = recipes(bench, contract, slow=_slow(sampled))
     cache = Cache({item.case: item for item in known_after}, samples={bench.setting.depth: sampled})
     return Prepared(
         original=bench.original,
@@ -228,6 +231,11 @@ def _oracle_build(bench: Bench) -> Build | str:
 
 def _said(fault: Fault) -> str:
     return f"{fault.kind} in {fault.kernel} at the declared size: {place(fault)}"
+
+
+def _slow(sampled: Sample | Unsampled) -> bool:
+    """Whether one block at the declared size takes so long that counting several there is no part of a screen."""
+    return isinstance(sampled, Sample) and (bool(sampled.note) or sampled.seconds > _LONG)
 
 
 def _broken(bench: Bench, contract: Contract) -> Prepared:

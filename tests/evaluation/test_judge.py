@@ -96,6 +96,49 @@ def test_gates_are_in_order_and_say_why_they_exist() -> None:
     assert all(gate.reason and gate.answers for gate in gates())
 
 
+def test_a_screen_tells_only_seeds_that_are_not_used_again(scale: tuple[Prepared, Program]) -> None:
+    side, program = scale
+    first, second = (judge(side, rewrite(SCALE, program.plan)).evidence.seeds for _ in range(2))
+    assert first
+    assert second
+    assert not set(first) & set(second)
+    assert not set(first) & {case.seed for case in side.cases}
+
+
+def test_a_full_verdict_draws_every_seed_anew(scale: tuple[Prepared, Program]) -> None:
+    side, program = scale
+    deep = evolve(side, setting=evolve(side.setting, depth="full"))
+    found = judge(deep, rewrite(SCALE, program.plan))
+    assert found.correctness.state == "right"
+    assert len(set(found.evidence.seeds)) > 10
+    assert not set(found.evidence.seeds) & {case.seed for case in side.cases}
+    assert len(found.correctness.families) > 8
+
+
+def test_progress_and_cancelling(scale: tuple[Prepared, Program]) -> None:
+    side, program = scale
+    seen: list[str] = []
+    judge(side, rewrite(SCALE, program.plan), progress=lambda result: seen.append(result.gate))
+    assert seen == [gate.name for gate in gates()]
+    stopped = evolve(side, setting=evolve(side.setting, cancelled=lambda: len(seen) > 0))
+    found = judge(stopped, rewrite(SCALE, program.plan))
+    assert (found.correctness.state, found.correctness.reason) == ("undecided", "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("scope", "old", "new", "state"),
+    [
+        ("drop-in", "1.5f * x[i]", "x[i] * 1.5f", "right"),
+        ("drop-in", "float* y, int n)", "float* y, long long n)", "wrong"),
+        ("plan", "float* y, int n)", "float* y, long long n)", "right"),
+    ],
+)
+def test_scopes(scale: tuple[Prepared, Program], scope: str, old: str, new: str, state: str) -> None:
+    side, program = scale
+    found = judge(side, rewrite(changed(SCALE, old, new), program.plan), scope=scope)
+    assert found.correctness.state == state, found.correctness
+
+
 class TestRight:
     def test_the_original_itself(self, scale: tuple[Prepared, Program]) -> None:
         found = verdict(scale, SCALE)

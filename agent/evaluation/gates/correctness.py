@@ -150,7 +150,8 @@ def _record(trial: Trial, chosen: Case, known: Truth, found: list[Comparison]) -
         comparisons=(*trial.comparisons, *found),
         families=tuple(dict.fromkeys((*trial.families, chosen.family))),
         sizes=tuple(dict.fromkeys((*trial.sizes, size))),
-        seeds=(*trial.seeds, chosen.seed),
+        # what the next candidate will meet again is not told
+        seeds=trial.seeds if _kept(trial, chosen) else (*trial.seeds, chosen.seed),
         oracle_used=trial.oracle_used or known.oracle,
         largest=_larger(trial, chosen),
     )
