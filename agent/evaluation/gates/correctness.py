@@ -107,9 +107,14 @@ def _truth(trial: Trial, chosen: Case) -> Truth | Answer:
     if chosen in held:
         return held[chosen]
     found = truth(trial.prepared.bench, chosen)
-    if isinstance(found, Truth) and (chosen in trial.prepared.cases or chosen in trial.prepared.cache.largest.values()):
+    if isinstance(found, Truth) and _kept(trial, chosen):
         held[chosen] = found
     return found
+
+
+def _kept(trial: Trial, chosen: Case) -> bool:
+    """Whether a case is run again for the next candidate."""
+    return chosen in trial.prepared.cases or chosen in trial.prepared.cache.largest.values()
 
 
 def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
