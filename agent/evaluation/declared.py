@@ -41,8 +41,8 @@ MAX_STEPS = 24
 """A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
 
 _BUDGET = {"screen": 20_000_000, "full": 150_000_000}
-_SECONDS = {"screen": 0.7, "full": 10.0}
-"""For one block, by depth: a screen leaves sizes that take longer to the full verdict."""
+_SECONDS = {"screen": 0.7, "full": 3.0}
+"""For one block, by depth: a screen leaves what takes longer to the full verdict."""
 _MOST = 16
 
 

@@ -5,8 +5,9 @@ from math import prod
 
 from attrs import evolve
 
-from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
-from agent.execution.compiler import build
+from agent.evaluation.setting import FULL
+from agent.evaluation.trial import PASSED, Ruling, Trial, gate, passed, undecided, wrong
+from agent.execution.compiler import build, check_file
 from agent.execution.compiler.result import Build, CompileFailure, Resources
 from agent.execution.occupancy import occupancy
 from agent.workload.binding import Bound, BoundLaunch
@@ -33,8 +34,31 @@ def compile_(trial: Trial) -> Ruling:
     if problem:
         return wrong(trial, problem)
     pairs = _pairs(trial.prepared.build.resources, built.resources)
-    known = evolve(trial, build=built, resources=pairs).unchecked("the whole file was not compiled with nvcc")
-    return passed(known, "; ".join([f"{built.compiler} for {built.arch}", *_in_words(pairs)]))
+    known = evolve(trial, build=built, resources=pairs)
+    whole = _whole_file(known)
+    if whole.outcome != PASSED:
+        return whole
+    return passed(whole.trial, "; ".join([f"{built.compiler} for {built.arch}{whole.reason}", *_in_words(pairs)]))
+
+
+def _whole_file(trial: Trial) -> Ruling:
+    """The user's file, host code and all, with nvcc where there is one; a screen leaves that to the full verdict."""
+    what = "the whole file was not compiled with nvcc"
+    prepared = trial.prepared
+    setting = prepared.setting
+    if setting.depth != FULL:
+        return passed(trial.unchecked(what), "")
+    found = check_file(trial.candidate.document, setting.options, cancelled=setting.cancelled)
+    if not isinstance(found, CompileFailure):
+        return passed(trial, " and nvcc for the whole file")
+    if found.kind != "source":
+        return passed(trial.unchecked(f"{what} ({found.message})"), "")
+    if trial.candidate.plan != prepared.original.plan:
+        return passed(trial.unchecked(f"{what}: its launch sites are edited when the rewrite is accepted"), "")
+    before = check_file(prepared.original.document, setting.options, cancelled=setting.cancelled)
+    if isinstance(before, CompileFailure):
+        return passed(trial.unchecked(f"{what}: the original's does not compile there either"), "")
+    return wrong(trial, found.message)
 
 
 def _refused(trial: Trial, failure: CompileFailure, arch: str) -> Ruling:

@@ -138,7 +138,7 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
         if answer.status != "ok":
             return not_ok(trial, answer, str(chosen), known)
         found += disagreements(known, answer, prior)
-        if worst(found).grade == WRONG:
+        if found and worst(found).grade == WRONG:
             break
     return _record(trial, chosen, known, found)
 
