@@ -1,0 +1,69 @@
+"""What the client said that it can do, as plain yes and no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+from lsprotocol import types
+
+from cuda_lsp.lines import UTF16
+
+
+@frozen
+class Client:
+    """Nothing that a client did not announce is sent to it. ``encoding`` is the negotiated position encoding."""
+
+    name: str = ""
+    encoding: str = UTF16
+    configuration: bool = False
+    watches_configuration: bool = False
+    pulls_diagnostics: bool = False
+    refreshes_lenses: bool = False
+    nests_symbols: bool = False
+    literal_actions: bool = False
+    disabled_actions: bool = False
+    resolves_edits: bool = False
+    markdown: bool = False
+    shows_documents: bool = False
+    applies_edits: bool = False
+    versioned_edits: bool = False
+    progress: bool = False
+
+
+def client_of(params: types.InitializeParams, encoding: str) -> Client:
+    """Read off an ``initialize`` request. Clients leave out whatever they like at every level."""
+    given = params.capabilities
+
+    def has(path: str) -> bool:
+        return bool(_at(given, path))
+
+    resolvable = _at(given, "text_document.code_action.resolve_support.properties") or ()
+    formats = _at(given, "text_document.hover.content_format") or ()
+    # without a refresh, what the compiler says after a pause would not be seen before the next keystroke
+    pulls = has("text_document.diagnostic") and has("workspace.diagnostics.refresh_support")
+    return Client(
+        name=params.client_info.name if params.client_info else "",
+        encoding=encoding,
+        configuration=has("workspace.configuration"),
+        watches_configuration=has("workspace.did_change_configuration.dynamic_registration"),
+        pulls_diagnostics=pulls,
+        refreshes_lenses=has("workspace.code_lens.refresh_support"),
+        nests_symbols=has("text_document.document_symbol.hierarchical_document_symbol_support"),
+        literal_actions=has("text_document.code_action.code_action_literal_support"),
+        disabled_actions=has("text_document.code_action.disabled_support"),
+        resolves_edits="edit" in resolvable and has("text_document.code_action.data_support"),
+        markdown=types.MarkupKind.Markdown in formats,
+        shows_documents=has("window.show_document.support"),
+        applies_edits=has("workspace.apply_edit"),
+        versioned_edits=has("workspace.workspace_edit.document_changes"),
+        progress=has("window.work_done_progress"),
+    )
+
+
+def _at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+        if value is None:
+            return None
+    return value

@@ -1,0 +1,15 @@
+"""The command behind the first lens: what is known about a kernel, as a message."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from cuda_lsp import protocol
+from cuda_lsp.server import CudaServer
+
+
+def register(server: CudaServer) -> None:
+    @server.command(protocol.SHOW_KERNEL)
+    def show_kernel(argument: object) -> None:
+        snapshot, kernel = protocol.find_kernel(server.session, protocol.read_reference(argument))
+        server.say(" ".join(snapshot.document.slice_text(kernel.signature).split()), types.MessageType.Info)

@@ -1,0 +1,110 @@
+"""Byte offsets to positions of the protocol and back, with an index of our own.
+
+The protocol ends a line at ``\\n``, ``\\r\\n`` and a lone ``\\r``, and nowhere else: not at a form feed, not at U+2028.
+"""
+
+from bisect import bisect_right
+from functools import cached_property
+from itertools import accumulate
+
+from attrs import field, frozen
+from lsprotocol import types
+
+from agent.source.span import Span
+
+UTF8, UTF16, UTF32 = (kind.value for kind in types.PositionEncodingKind)
+
+
+@frozen
+class LineIndex:
+    """The lines of a text in UTF-8. ``encoding`` says what a column counts: ``utf-8``, ``utf-16`` or ``utf-32`` units.
+
+    Half of a surrogate pair that a client sends alone is kept as the three bytes that UTF-8 would give it.
+    """
+
+    text: bytes = field(repr=False)
+    encoding: str = UTF16
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset at which each line begins. Never empty."""
+        # of bytes, splitlines ends lines exactly where the protocol does
+        ends = list(accumulate(map(len, self.text.splitlines(keepends=True))))
+        if ends and not self.text.endswith((b"\n", b"\r")):
+            ends.pop()
+        return [0, *ends]
+
+    def offset_of(self, position: types.Position) -> int:
+        """The byte offset of a position. What lies outside the text is moved to the nearest place inside: past the end
+        of a line to that end, past the last line to the end of the text, inside a character to its beginning."""
+        if position.line >= len(self.starts):
+            return len(self.text)
+        start = self.starts[position.line]
+        line = self._line(position.line)
+        if self.encoding == UTF8:
+            column = min(position.character, len(line))
+            while column < len(line) and line[column] & 0xC0 == 0x80:
+                column -= 1
+            return start + column
+        if line.isascii():
+            return start + min(position.character, len(line))
+        return start + len(_first_units(line, position.character, self.encoding))
+
+    def position_of(self, offset: int) -> types.Position:
+        """The position of a byte offset, which must lie between two characters (or inside a line end)."""
+        offset = min(max(offset, 0), len(self.text))
+        number = bisect_right(self.starts, offset) - 1
+        before = self.text[self.starts[number] : offset]
+        return types.Position(number, self._units(before))
+
+    def range_of(self, span: Span) -> types.Range:
+        return types.Range(self.position_of(span.start), self.position_of(span.end))
+
+    def span_of(self, range_: types.Range) -> Span:
+        """The bytes of a range. One that ends before it begins is empty."""
+        start = self.offset_of(range_.start)
+        return Span(start, max(start, self.offset_of(range_.end)))
+
+    def _line(self, number: int) -> bytes:
+        """A line without its line end."""
+        end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.text)
+        return self.text[self.starts[number] : end].rstrip(b"\r\n")
+
+    def _units(self, piece: bytes) -> int:
+        if self.encoding == UTF8 or piece.isascii():
+            return len(piece)
+        text = piece.decode("utf-8", "surrogatepass")
+        return len(text) if self.encoding == UTF32 else len(text) + sum(c > "\uffff" for c in text)
+
+
+def _first_units(line: bytes, units: int, encoding: str) -> bytes:
+    """The characters of ``line`` that fit into so many units."""
+    text = line.decode("utf-8", "surrogatepass")
+    if encoding == UTF16:
+        taken = 0
+        for index, character in enumerate(text):
+            taken += 2 if character > "\uffff" else 1
+            if taken > units:
+                return encoded(text[:index])
+        return line
+    return encoded(text[:units])
+
+
+def encoded(text: str) -> bytes:
+    """Text of a client as the bytes that we keep."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decoded(text: bytes) -> str:
+    """The bytes that we keep as the text of a client."""
+    return text.decode("utf-8", "surrogatepass")
+
+
+def mended(text: bytes) -> bytes:
+    """``text`` with two halves of a surrogate pair that came to stand side by side made one character."""
+    if b"\xed" not in text:
+        return text
+    characters = decoded(text)
+    if not any("\ud800" <= character <= "\udfff" for character in characters):
+        return text
+    return encoded(characters.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))

@@ -1,0 +1,128 @@
+"""What a client has open: documents as immutable snapshots, its settings, and what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import field, frozen
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from agent.source.document import Document, parse
+from cuda_lsp.client import Client
+from cuda_lsp.lines import LineIndex, encoded, mended
+from cuda_lsp.settings import Settings
+
+LANGUAGES = frozenset({"cuda-cpp", "cuda"})
+ENDINGS = (".cu", ".cuh")
+# a client may hold any text open; what is longer than this is no source that anybody reads
+LONGEST = 32 << 20
+
+
+@frozen
+class Snapshot:
+    """One open document at one version. ``path`` is empty for a document that is no file (``untitled:``).
+
+    ``base`` is an earlier state of the document, whose parse is reused.
+    """
+
+    uri: str
+    path: str
+    version: int
+    language_id: str
+    lines: LineIndex = field(repr=False)
+    base: Document | None = field(default=None, repr=False, eq=False)
+    _parses: list[Document] = field(factory=list, repr=False, eq=False)
+
+    @property
+    def text(self) -> bytes:
+        return self.lines.text
+
+    @property
+    def document(self) -> Document:
+        """The parsed text. Parsed when first asked for: of versions that nobody asks about, nothing is parsed."""
+        if not self._parses:
+            self._parses.append(parse(self.text, self.path, self.base))
+        return self._parses[0]
+
+    @property
+    def parsed(self) -> Document | None:
+        """The newest parse that there is, of this version or an earlier one."""
+        return self._parses[0] if self._parses else self.base
+
+    def changed(self, version: int, changes: Iterable[types.TextDocumentContentChangeEvent]) -> Snapshot:
+        """The next snapshot: ``changes`` applied one after the other."""
+        lines = self.lines
+        for change in changes:
+            text = encoded(change.text)
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                span = lines.span_of(change.range)
+                text = lines.text[: span.start] + text + lines.text[span.end :]
+            lines = LineIndex(mended(text), lines.encoding)
+        return Snapshot(self.uri, self.path, version, self.language_id, lines, self.parsed)
+
+
+Listener = Callable[[Snapshot | None, Snapshot | None], None]
+
+
+class Session:
+    """The state of one client's connection. Read and written on the event loop only."""
+
+    def __init__(self) -> None:
+        self.client = Client()
+        self.settings = Settings()
+        self.folders: dict[str, str] = {}
+        self._open: dict[str, Snapshot] = {}
+        self._listeners: list[Listener] = []
+
+    def snapshot(self, uri: str) -> Snapshot | None:
+        """The newest state of an open CUDA document, else None."""
+        return self._open.get(uri)
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        return tuple(self._open.values())
+
+    def subscribe(self, listener: Listener) -> None:
+        """``listener(old, new)`` is called after every open (old is None), change and close (new is None)."""
+        self._listeners.append(listener)
+
+    def open(self, item: types.TextDocumentItem) -> Snapshot | None:
+        """Opened again without a close, a document begins anew. None for what is no CUDA source."""
+        path = to_fs_path(item.uri) or "" if item.uri.startswith("file:") else ""
+        if not is_cuda(item.language_id, item.uri) or len(item.text) > LONGEST:
+            self.close(item.uri)
+            return None
+        lines = LineIndex(mended(encoded(item.text)), self.client.encoding)
+        return self._put(item.uri, Snapshot(item.uri, path, item.version, item.language_id, lines))
+
+    def change(
+        self, uri: str, version: int, changes: Iterable[types.TextDocumentContentChangeEvent]
+    ) -> Snapshot | None:
+        """None where the document is not open."""
+        old = self._open.get(uri)
+        return self._put(uri, old.changed(version, changes)) if old is not None else None
+
+    def close(self, uri: str) -> None:
+        old = self._open.pop(uri, None)
+        if old is not None:
+            self._tell(old, None)
+
+    def folder_of(self, snapshot: Snapshot) -> str | None:
+        """The innermost workspace folder that a document lies in."""
+        within = [uri for uri in self.folders if snapshot.uri.startswith(uri.rstrip("/") + "/")]
+        return max(within, key=len, default=None)
+
+    def _put(self, uri: str, new: Snapshot) -> Snapshot:
+        old = self._open.get(uri)
+        self._open[uri] = new
+        self._tell(old, new)
+        return new
+
+    def _tell(self, old: Snapshot | None, new: Snapshot | None) -> None:
+        for listener in self._listeners:
+            listener(old, new)
+
+
+def is_cuda(language_id: str, uri: str) -> bool:
+    """Told by the language, or by the name where an editor takes the file for C++."""
+    return language_id in LANGUAGES or uri.lower().endswith(ENDINGS)

@@ -1,0 +1,147 @@
+"""The JSON-RPC layer: pygls' own, with its documents replaced by our session's and with bad messages answered."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest, JsonRpcParseError, JsonRpcServerNotInitialized
+from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.language_server import lsp_method
+
+if TYPE_CHECKING:
+    from cuda_lsp.server import CudaServer
+
+Tracer = Callable[[str, Any], None]
+
+log = logging.getLogger(__name__)
+
+
+@frozen
+class Malformed:
+    """A message that could not be read as what it says it is."""
+
+    raw: dict[str, Any]
+    error: JsonRpcException
+
+
+class Transport(LanguageServerProtocol):
+    """Notification handlers are plain functions: they are done before the next message is looked at, and pygls keeps
+    a future for ever for each that is not."""
+
+    _server: CudaServer
+    tracer: Tracer | None = None
+    initialized = False
+
+    # --- documents -------------------------------------------------------------------------------------------------
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        self._server.session.open(params.text_document)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        document = params.text_document
+        self._server.session.change(document.uri, document.version, params.content_changes)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        self._server.session.close(params.text_document.uri)
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Any:
+        self._server.begin(params)
+        self.initialized = True
+        return (yield from super().lsp_initialize(params))
+
+    def handle_message(self, message: Any) -> None:
+        """Every message comes through here, whatever it is."""
+        if isinstance(message, Malformed):
+            self._refuse_malformed(message)
+            return
+        if not hasattr(message, "jsonrpc"):
+            self._send_error(None, JsonRpcInvalidRequest('a message must be an object with "jsonrpc": "2.0"'))
+            return
+        method, identifier = getattr(message, "method", None), getattr(message, "id", None)
+        refusal = self._out_of_order(method) if method is not None else None
+        if refusal is None:
+            super().handle_message(message)
+        elif identifier is not None:
+            self._send_error(identifier, refusal)
+        else:
+            log.warning("ignored %s: %s", method, refusal)
+
+    def _out_of_order(self, method: str) -> JsonRpcException | None:
+        if method == types.EXIT:
+            return None
+        if self._shutdown:
+            return JsonRpcInvalidRequest("the server was shut down; only exit can follow")
+        if method == types.INITIALIZE:
+            return JsonRpcInvalidRequest("initialize was sent before") if self.initialized else None
+        return None if self.initialized else JsonRpcServerNotInitialized("the first request must be initialize")
+
+    # --- bad messages ----------------------------------------------------------------------------------------------
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        if "jsonrpc" not in data:
+            return data
+        if self.tracer:
+            self.tracer("in", data)
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            return Malformed(data, error)
+
+    def _refuse_malformed(self, message: Malformed) -> None:
+        method, identifier = message.raw.get("method"), message.raw.get("id")
+        said = f"the parameters of {method!r} are not what the protocol says"
+        log.warning("%s", said)
+        if identifier is not None and method is not None:
+            self._send_error(identifier, JsonRpcException(said, message.error.CODE))
+        elif method == types.TEXT_DOCUMENT_DID_CHANGE:
+            self._server.lose(message.raw)
+
+    def refuse_unreadable(self, error: Exception) -> None:
+        """Answer what was no JSON at all."""
+        self._send_error(None, JsonRpcParseError(f"a message is no JSON: {error}"))
+
+    def _send_error(self, identifier: str | int | None, error: JsonRpcException) -> None:
+        self._send_data(types.ResponseErrorMessage(id=identifier, error=error.to_response_error(), jsonrpc="2.0"))
+
+    # --- pygls' bookkeeping ----------------------------------------------------------------------------------------
+
+    def _execute_handler(
+        self,
+        msg_id: str | int,
+        handler: Callable[..., Any],
+        callback: Callable[[Future[Any]], None],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """As pygls does, and forget the future once it is done: pygls keeps that of every notification."""
+
+        def done(future: Future[Any]) -> None:
+            self._request_futures.pop(msg_id, None)
+            callback(future)
+
+        super()._execute_handler(msg_id, handler, done, args, kwargs)
+
+    def _handle_response(self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None) -> None:
+        """As pygls does, but nothing happens where nobody waits any more."""
+        future = self._request_futures.get(msg_id)
+        if future is not None and future.done():
+            self._request_futures.pop(msg_id, None)
+            return
+        super()._handle_response(msg_id, result, error)
+
+    def _send_data(self, data: Any) -> None:
+        if self.tracer and data:
+            self.tracer("out", json.loads(json.dumps(data, default=self._serialize_message)))
+        super()._send_data(data)
