@@ -12,7 +12,8 @@ from agent.workload.program import Program
 @frozen
 class Node:
     """``identifier`` is ``2.3`` for the third candidate of round two, ``0`` for the original. ``stale`` counts the
-    rounds that a slower node has been kept for the sake of the counter that it moved."""
+    rounds that a slower node has been kept for the sake of the counter that it moved. ``changed_lines`` is what a
+    reviewer has to read, launch sites included."""
 
     identifier: str
     program: Program
@@ -20,6 +21,7 @@ class Node:
     parent: "Node | None"
     verdict: Verdict | None
     stale: int = 0
+    changed_lines: int = 0
 
     @property
     def ratio(self) -> float:

@@ -6,7 +6,6 @@ from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Candidate
 from agent.search.launches import HostEdits, host_edits
 from agent.search.node import Node
-from agent.search.select import changed_lines
 from agent.source.diff import unified
 from agent.source.document import Document
 from agent.workload.workload import Workload
@@ -38,6 +37,6 @@ def propose(node: Node, original: Node, workload: Workload) -> Proposal:
         verdict=node.verdict,
         document=edits.document,
         diff=unified(original.program.document, edits.document),
-        changed_lines=changed_lines(node, original),
+        changed_lines=node.changed_lines,
         by_hand=edits.by_hand,
     )

@@ -16,11 +16,12 @@ from agent.ideas.idea import Candidate, Idea
 from agent.ideas.source import Request, implement, program, propose
 from agent.search import events
 from agent.search.duplicates import machine_key
+from agent.search.launches import host_edits
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
-from agent.search.select import front, survivors
+from agent.search.select import changed_lines, front, survivors
 from agent.search.trace import Trace
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
@@ -206,7 +207,9 @@ def _child(candidate: Candidate, parent: Node, identifier: str, run: _Run) -> No
     made = program(document, document.kernel(run.kernel.qualified_name), candidate, f"candidate {identifier}")
     if parent.candidate is not None:
         candidate = evolve(candidate, ideas=(*parent.candidate.ideas, *candidate.ideas))
-    return Node(identifier, made, candidate, parent, None)
+    whole = host_edits(run.original.program, made, run.workload)
+    lines = changed_lines(run.original.program.document.text, whole.document.text)
+    return Node(identifier, made, candidate, parent, None, changed_lines=lines)
 
 
 def _machine_key(node: Node, run: _Run) -> str | None:
@@ -238,17 +241,17 @@ def _confirm(prepared: Prepared, run: _Run) -> tuple[Proposal, ...]:
     shown: list[Node] = []
     waiting = list(run.judged)
     while waiting and len(shown) < run.options.proposals and not run.setting.cancelled():
-        best = front(waiting, run.original, 1, run.options.lossy)
+        best = front(waiting, 1, run.options.lossy)
         if not best:
             break
         waiting.remove(best[0])
         verdict = judge(deep, best[0].program, allow_lossy=run.options.lossy)
         node = evolve(best[0], verdict=verdict)
-        if front([node], run.original, 1, run.options.lossy):
+        if front([node], 1, run.options.lossy):
             shown.append(node)
         else:
             run.emit(_judged(0, node, verdict, "did not hold up in the full verdict"))
-    ordered = front(shown, run.original, run.options.proposals, run.options.lossy)
+    ordered = front(shown, run.options.proposals, run.options.lossy)
     return tuple(to_proposal(node, run.original, run.workload) for node in ordered)
 
 

@@ -40,39 +40,42 @@ def moved_its_counter(node: Node) -> bool:
     return False
 
 
-def changed_lines(node: Node, original: Node) -> int:
+def changed_lines(old: bytes, new: bytes) -> int:
     """How many lines a reviewer has to read: added plus removed."""
-    old, new = original.program.document.text.splitlines(), node.program.document.text.splitlines()
-    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blocks = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False).get_opcodes()
     return sum((i2 - i1) + (j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")
 
 
-def front(nodes: Sequence[Node], original: Node, most: int, lossy: bool) -> tuple[Node, ...]:
+def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
     """The nodes worth proposing: right, precise enough, better than the original, and on the front of speed, error and
     size of the change; fastest first, but a small win in a large change never comes first."""
     accepted = ("same", "better", "less") if lossy else ("same", "better")
-    worthy = [node for node in nodes if _is_right(node) and node.verdict.precision.state in accepted]  # type: ignore[union-attr]
-    worthy = [node for node in worthy if node.ratio >= WORTH_SHOWING]
-    costs = {id(node): _costs(node, original) for node in worthy}
-    best = [node for node in worthy if not any(_dominates(costs[id(other)], costs[id(node)]) for other in worthy)]
+    worthy = [
+        node
+        for node in nodes
+        if node.verdict is not None
+        and node.verdict.correctness.state == "right"
+        and node.verdict.precision.state in accepted
+        and node.ratio >= WORTH_SHOWING
+    ]
+    best: list[Node] = []
+    # In the order of their costs, a node is dominated by an earlier one or by none; of equals the first stays.
+    for node in sorted(worthy, key=_costs):
+        if not any(_no_worse(_costs(other), _costs(node)) for other in best):
+            best.append(node)
 
     def order(node: Node) -> tuple[bool, float]:
-        unreadable = changed_lines(node, original) > LARGE_CHANGE and node.ratio < LARGE_CHANGE_NEEDS
-        return unreadable, -node.ratio
+        return node.changed_lines > LARGE_CHANGE and node.ratio < LARGE_CHANGE_NEEDS, -node.ratio
 
     return tuple(sorted(best, key=order)[:most])
 
 
-def _is_right(node: Node) -> bool:
-    return node.verdict is not None and node.verdict.correctness.state == "right"
-
-
-def _costs(node: Node, original: Node) -> tuple[float, float, float]:
+def _costs(node: Node) -> tuple[float, float, float]:
     assert node.verdict is not None
     lossy = 1.0 if node.verdict.precision.state == "less" else 0.0
     # Ratios within one per cent are one figure: a longer rewrite has to earn its lines.
-    return (-round(node.ratio, 2), lossy, float(changed_lines(node, original)))
+    return (-round(node.ratio, 2), lossy, float(node.changed_lines))
 
 
-def _dominates(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
-    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+def _no_worse(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
