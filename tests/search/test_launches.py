@@ -1,0 +1,83 @@
+"""Launch sites follow a changed plan, or the user is told what to change by hand."""
+
+import pytest
+from attrs import evolve
+
+from agent.search.launches import host_edits
+from agent.source.document import parse
+from agent.workload.expression import Expression
+from agent.workload.find import find_workload
+from agent.workload.plan import Launch
+from agent.workload.program import Program
+
+KERNEL = "__global__ void k(float* x, int n, int m) { x[threadIdx.x] = n + m; }\n"
+MAIN = """\
+int main() {{
+    const int n = 600, m = 90;
+    float* x;
+    cudaMalloc(&x, n * m * sizeof(float));
+{launch}
+}}
+"""
+
+
+def relaunched(launch: str, change: object, extra: str = "") -> tuple[str, str]:
+    """The edited launch lines and what is left to do by hand, after ``change`` was made to the plan's launch."""
+    document = parse((KERNEL + MAIN.format(launch=launch) + extra).encode(), "k.cu")
+    workload = find_workload(document, document.kernel("k"))
+    step = workload.plan.steps[0]
+    assert isinstance(step, Launch)
+    plan = evolve(workload.plan, steps=(change(step), *workload.plan.steps[1:]))  # type: ignore[operator]
+    edits = host_edits(Program(document, workload.plan, "o"), Program(document, plan, "c"), workload)
+    text = edits.document.text.decode()
+    return text.split("sizeof(float));\n")[1].split("}\n")[0].strip(), edits.by_hand
+
+
+def swapped(launch: Launch) -> Launch:
+    (gx, gy, gz), (bx, by, bz) = launch.grid, launch.block
+    return evolve(launch, grid=(gy, gx, gz), block=(by, bx, bz))
+
+
+def numbers(*grid: str) -> object:
+    return lambda launch: evolve(launch, grid=tuple(Expression.parse(text) for text in grid))
+
+
+@pytest.mark.parametrize(
+    ("launch", "expected"),
+    [
+        ("    k<<<dim3(n, m), dim3(8, 4)>>>(x, n, m);", "k<<<dim3(m, n), dim3(4, 8)>>>(x, n, m);"),
+        ("    k<<<dim3(n / 8, (m + 3) / 4, 2), 64>>>(x, n, m);", "k<<<dim3((m + 3) / 4, n / 8, 2), dim3(1, 64)>>>(x, n, m);"),
+        (
+            "    dim3 g(n, m); dim3 b{8, 4};\n    k<<<g, b, 0, 0>>>(x, n, m);",
+            "dim3 g(n, m); dim3 b{8, 4};\n    k<<<dim3(g.y, g.x, g.z), dim3(b.y, b.x, b.z), 0, 0>>>(x, n, m);",
+        ),
+        ("    k<<<n, 8>>>(x, n, m);", "k<<<dim3(1, n), dim3(1, 8)>>>(x, n, m);"),
+    ],
+)  # fmt: skip
+def test_exchanged_axes_keep_the_site_s_own_words(launch: str, expected: str) -> None:
+    assert relaunched(launch, swapped) == (expected, "")
+
+
+def test_other_numbers_are_spelled_out() -> None:
+    launch = "    k<<<n, 8>>>(x, n, m);"
+    assert relaunched(launch, numbers("(n + 3) / 4", "1", "1")) == ("k<<<(n + 3) / 4, 8>>>(x, n, m);", "")
+    assert relaunched(launch, numbers("n", "m", "1")) == ("k<<<dim3(n, m), 8>>>(x, n, m);", "")
+
+
+def test_a_name_out_of_sight_is_left_to_the_user() -> None:
+    line, by_hand = relaunched("    k<<<n, 8>>>(x, n, m);", numbers("tiles", "1", "1"))
+    assert line == "k<<<n, 8>>>(x, n, m);"
+    assert "does not know tiles" in by_hand
+
+
+def test_several_launch_sites_are_exchanged_all_or_left_to_the_user() -> None:
+    two = "    k<<<dim3(n, m), 8>>>(x, n, m);\n    k<<<dim3(n, 7), 8>>>(x, n, m);"
+    line, by_hand = relaunched(two, swapped)
+    assert (line.count("dim3(m, n)"), line.count("dim3(7, n)"), by_hand) == (1, 1, "")
+    line, by_hand = relaunched(two, numbers("n", "n", "1"))
+    assert "several places" in by_hand
+    assert line == two.strip()
+
+
+def test_an_unchanged_plan_changes_nothing() -> None:
+    assert relaunched("    k<<<n, 8>>>(x, n, m);", lambda launch: launch) == ("k<<<n, 8>>>(x, n, m);", "")
