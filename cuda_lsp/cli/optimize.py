@@ -7,14 +7,13 @@ import click
 from agent.evaluation.setting import Setting
 from agent.ideas.idea import Scope
 from agent.search import events
-from agent.search.node import fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import Outcome, search
 from agent.search.trace import open_trace
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
-from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target
+from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
 from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
 from cuda_lsp.terminal.render import event_lines, proposal_lines
 from cuda_lsp.terminal.writing import apply_document
@@ -126,9 +125,7 @@ def _search(
     opened: Opened, setting: Setting, options: SearchOptions, screen: Screen
 ) -> tuple[Outcome, list[events.Event]]:
     seen: list[events.Event] = []
-    parts = (opened.kernel.qualified_name, opened.workload, setting.target.name, setting.device.name, setting.options)
-    key = "\n".join((fingerprint(opened.program), *map(repr, parts)))
-    trace = open_trace(key, options.fresh)
+    trace = open_trace(trace_key(opened, setting), options.fresh)
     if trace.verdicts:
         screen.note(f"going on from an interrupted search: {len(trace.verdicts)} candidates were judged before")
 

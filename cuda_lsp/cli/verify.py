@@ -1,8 +1,6 @@
 """``cuda-lsp verify``: is my own change right? The same gates that judge a search's candidates."""
 
 import json
-import subprocess
-from pathlib import Path
 
 import click
 from attrs import evolve
@@ -21,6 +19,7 @@ from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
 from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.render import line, verdict_text, why_text
+from cuda_lsp.terminal.revision import at_revision
 
 
 @click.command("verify")
@@ -84,27 +83,8 @@ def _sides(original: str, rewrite: str | None, against: str | None, name: str | 
     if rewrite is not None:
         return open_kernel(original, name), open_document(rewrite)
     changed = open_document(original)
-    old = parse(_at_revision(original, against or "HEAD"), original)
+    old = parse(at_revision(original, against or "HEAD"), original)
     return open_kernel(original, name, old), changed
-
-
-def _at_revision(path: str, revision: str) -> bytes:
-    """The file's bytes at a git revision."""
-    folder, file = Path(path).resolve().parent, Path(path).name
-    if revision.startswith("-"):
-        raise CommandError(Exit.USAGE, f"{revision} is no revision")
-    try:
-        shown = subprocess.run(
-            ["git", "show", f"{revision}:./{file}"], cwd=folder, capture_output=True, timeout=30, check=False
-        )
-    except FileNotFoundError as error:
-        raise CommandError(Exit.MACHINE, "--against needs git, which is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise CommandError(Exit.INPUT, "git did not answer within 30 seconds") from error
-    if shown.returncode:
-        said = shown.stderr.decode(errors="replace").strip().splitlines()
-        raise CommandError(Exit.INPUT, f"{path} at {revision}: {said[-1] if said else 'git failed'}")
-    return shown.stdout
 
 
 def _judge(opened: Opened, changed: Document, setting: Setting, lossy: bool, screen: Screen) -> Verdict:

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from attrs import frozen
 
+from agent.evaluation.setting import Setting
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.emulator import Emulator
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from agent.execution.targets import Target, UnknownTarget, find_target
+from agent.search.node import fingerprint
 from agent.source.document import Document, read
 from agent.source.errors import SourceError, UnknownKernel
 from agent.source.kernel import Kernel
@@ -69,11 +71,14 @@ def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[s
     return kernel, () if name else tuple(other.qualified_name for other in document.kernels if other is not kernel)
 
 
-def open_kernel(path: str, name: str | None, document: Document | None = None) -> Opened:
-    """The kernel ``name`` of a file, or of ``document`` if that is another version of the file."""
+def open_kernel(
+    path: str, name: str | None, document: Document | None = None, settings: Settings | None = None
+) -> Opened:
+    """The kernel ``name`` of a file, or of ``document`` if that is another version of the file. ``settings`` are those
+    of the file's project where none are given."""
     document = document or open_document(path)
     kernel, others = choose_kernel(document, name)
-    settings = open_settings(path)
+    settings = open_settings(path) if settings is None else settings
     try:
         workload = find_workload(document, kernel, settings)
     except NoWorkload as error:
@@ -81,6 +86,12 @@ def open_kernel(path: str, name: str | None, document: Document | None = None) -
     except WorkloadError as error:
         raise CommandError(Exit.INPUT, f"{document.path}: {error}") from error
     return Opened(document, kernel, workload, settings, others)
+
+
+def trace_key(opened: Opened, setting: Setting) -> str:
+    """What a search must have in common with an interrupted one to go on from its trace."""
+    parts = (opened.kernel.qualified_name, opened.workload, setting.target.name, setting.device.name, setting.options)
+    return "\n".join((fingerprint(opened.program), *map(repr, parts)))
 
 
 def _questions(document: Document, kernel: Kernel, error: NoWorkload) -> str:

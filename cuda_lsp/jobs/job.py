@@ -1,0 +1,54 @@
+"""A job as a value: what was asked on which text, and how far it is."""
+
+from typing import Protocol
+
+from attrs import field, frozen
+
+from agent.source.document import Document
+from cuda_lsp.worker.messages import Ended, Message, Options
+
+QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+
+
+class Text(Protocol):
+    """The part of a snapshot that a job needs."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def document(self) -> Document: ...
+
+
+class JobRefused(Exception):
+    """Why no job was started, in words for the user."""
+
+
+@frozen
+class Job:
+    """``kernel`` is a qualified name. ``stage`` is what is being done, ``done`` of ``total`` where that is known.
+    ``ended`` is what the worker answered; ``message`` says how it ended where no answer came."""
+
+    id: str
+    kind: str
+    uri: str
+    version: int
+    kernel: str
+    options: Options
+    document: Document = field(repr=False, eq=False)
+    state: str = QUEUED
+    stage: str = "waiting"
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    ended: Ended | None = None
+
+    @property
+    def active(self) -> bool:
+        """Waiting or running."""
+        return self.state in (QUEUED, RUNNING)
+
+
+Listened = Message | None
+"""What a listener is told beside the job: the worker's message, or None where only the state changed."""

@@ -1,0 +1,174 @@
+"""Jobs from the server's side. All state is changed on the thread that calls; workers only post to it."""
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+
+from attrs import evolve
+
+from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout
+from agent.source.errors import UnknownKernel
+from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, RUNNING, Job, JobRefused, Listened, Text
+from cuda_lsp.jobs.pool import Pool
+from cuda_lsp.jobs.stages import stage
+from cuda_lsp.jobs.waiting import Turns
+from cuda_lsp.worker.messages import Ended, Message, Options, Staged, Task
+
+Listener = Callable[[Job, Listened], None]
+Post = Callable[[Callable[[], None]], None]
+
+MOST_WAITING = 64
+KEPT = 64
+"""How many jobs that ended are remembered."""
+
+
+def at_once() -> int:
+    """How many jobs run side by side: an emulated run takes a whole core, and the editor needs one too."""
+    return max(1, min(2, (os.cpu_count() or 2) // 2))
+
+
+class Jobs:
+    """``post`` runs a function on the thread that owns this object (the server's loop)."""
+
+    def __init__(self, post: Post, pool: Pool | None = None, limit: int | None = None) -> None:
+        self._post = post
+        self._pool = pool or Pool()
+        self._limit = limit or at_once()
+        self._jobs: dict[str, Job] = {}
+        self._stops: dict[str, threading.Event] = {}
+        self._listeners: list[Listener] = []
+        self._turns = Turns()
+        self._numbers = itertools.count(1)
+        self._closed = False
+
+    def subscribe(self, listener: Listener) -> None:
+        """Be told of every change of a job, with the worker's message where that was the cause."""
+        self._listeners.append(listener)
+
+    def start(self, kind: str, text: Text, kernel: str, options: Options | None = None) -> str:
+        """The id of a new job on the text as it is now. Raises JobRefused."""
+        if self._closed:
+            raise JobRefused("the server is shutting down")
+        try:
+            found = text.document.kernel(kernel)
+        except UnknownKernel as error:
+            raise JobRefused(str(error)) from error
+        if found.damage:
+            raise JobRefused(f"{found.name}: {found.damage}. Mend it first")
+        name = found.qualified_name
+        if (busy := self.active(text.uri, name)) is not None:
+            raise JobRefused(f"a job is already running on {name} ({busy.kind}, {busy.stage}); cancel it first")
+        if len(self._in("queued")) >= MOST_WAITING:
+            raise JobRefused(f"{MOST_WAITING} jobs are waiting already; wait for some to end")
+        job = Job(f"job-{next(self._numbers)}", kind, text.uri, text.version, name, options or Options(), text.document)
+        self._change(job)
+        self._next()
+        return job.id
+
+    def cancel(self, identifier: str) -> bool:
+        """Stop a job: what it runs is killed. False where there is no such job, or it has ended."""
+        job = self._jobs.get(identifier)
+        if job is None or not job.active:
+            return False
+        if (stop := self._stops.get(identifier)) is not None:
+            stop.set()
+        self._change(evolve(job, state=CANCELLED, stage="cancelled", message="cancelled"))
+        self._next()
+        return True
+
+    def get(self, identifier: str) -> Job | None:
+        """A job that runs, or one of the last that ended."""
+        return self._jobs.get(identifier)
+
+    def all(self) -> tuple[Job, ...]:
+        """Every job that is remembered, oldest first."""
+        return tuple(self._jobs.values())
+
+    def active(self, uri: str, kernel: str) -> Job | None:
+        """The job that waits for, or runs on, a kernel (by its qualified name)."""
+        return next((job for job in self._jobs.values() if job.active and (job.uri, job.kernel) == (uri, kernel)), None)
+
+    def renamed(self, old: str, new: str) -> None:
+        """A file has another name: its jobs go on under that name."""
+        self._jobs = {job.id: evolve(job, uri=new) if job.uri == old else job for job in self._jobs.values()}
+
+    def leave(self, uri: str) -> None:
+        """Stop every job on a document that is no more."""
+        for job in self.all():
+            if job.uri == uri:
+                self.cancel(job.id)
+
+    def close(self) -> None:
+        """Kill everything. No job is started after this."""
+        self._closed = True
+        for job in self.all():
+            self.cancel(job.id)
+        self._pool.close()
+
+    def _in(self, state: str) -> list[Job]:
+        return [job for job in self._jobs.values() if job.state == state]
+
+    def _next(self) -> None:
+        """Start what may start. A cancelled job holds its place until its process is gone."""
+        while not self._closed and len(self._stops) < self._limit and (waiting := self._in("queued")):
+            job = evolve(self._turns.next(waiting, self._in(RUNNING)), state=RUNNING, stage="starting")
+            stop = self._stops[job.id] = threading.Event()
+            threading.Thread(target=self._work, args=(job, stop), daemon=True, name=f"cuda-lsp {job.id}").start()
+            self._change(job)
+
+    def _change(self, job: Job, message: Listened = None) -> None:
+        self._jobs[job.id] = job
+        ended = [other.id for other in self._jobs.values() if not other.active]
+        for identifier in ended[: max(0, len(ended) - KEPT)]:
+            del self._jobs[identifier]
+        for listener in tuple(self._listeners):
+            listener(job, message)
+
+    def _work(self, job: Job, stop: threading.Event) -> None:
+        """On a thread of the job's own."""
+        task = Task(job.kind, _path(job), job.document.text, job.kernel, job.options)
+        result: Ended | str = ""
+        for attempt in (1, 2):
+            try:
+                result = self._pool.run(
+                    task, lambda message: self._post(lambda: self._heard(job.id, message)), stop.is_set
+                )
+            except ChildDied as death:
+                result = f"the worker died twice on this job: {death}. A new one is started for the next job"
+                if attempt == 1 and not stop.is_set():
+                    again = Staged(f"the worker died ({death}); started again")
+                    self._post(lambda message=again: self._heard(job.id, message))  # type: ignore[misc]
+                    continue
+            except ChildTimeout:
+                result = f"no end after {job.options.seconds:g} s and more; the worker was killed"
+            except ChildCancelled:
+                result = "cancelled"
+            except Exception as error:
+                result = f"the worker cannot be used ({type(error).__name__}: {error})"
+            break
+        self._post(lambda: self._finished(job.id, result))
+
+    def _heard(self, identifier: str, message: Message) -> None:
+        job = self._jobs.get(identifier)
+        if job is None or job.state != RUNNING:
+            return
+        if (now := stage(message)) is not None:
+            job = evolve(job, stage=now[0], done=now[1], total=now[2])
+        self._change(job, message)
+
+    def _finished(self, identifier: str, result: Ended | str) -> None:
+        self._stops.pop(identifier, None)
+        job = self._jobs.get(identifier)
+        if job is not None and job.state == RUNNING:
+            if isinstance(result, str):
+                self._change(evolve(job, state=FAILED, stage="failed", message=result))
+            else:
+                state = FAILED if result.reason in ("failed", "fault") else DONE
+                self._change(evolve(job, state=state, stage=state, message=result.message, ended=result), result)
+        self._next()
+
+
+def _path(job: Job) -> str:
+    """Of an unsaved document there is none, whatever its parse was labelled."""
+    return job.document.path if job.uri.startswith("file:") else ""

@@ -1,0 +1,140 @@
+"""Where a rewrite belongs, told by the text that it replaces: found again in any later text, or not at all.
+
+A rewrite is never a whole file. It is a replacement of the kernel (with the helpers above it) and of the launch sites
+that changed with it. Each is known by its bytes, so that edits elsewhere, a restart, a renamed file or an undo need no
+bookkeeping, and a single byte of difference in what is replaced is noticed.
+"""
+
+from attrs import frozen
+
+from agent.source.document import Document
+from agent.source.edits import Edit, apply_edits
+from agent.source.kernel import Kernel
+from agent.source.launch import LaunchSite
+from agent.source.span import Span
+
+
+@frozen
+class Anchors:
+    """``old`` is replaced by ``new``; the kernel starts ``lead`` bytes into ``old`` and is ``length`` long, the
+    ``place``-th of ``alike`` kernels of that name and text. ``sites`` are all launches of the kernel outside of it as
+    they were; ``launches`` what becomes of each (equal where nothing does)."""
+
+    kernel: str
+    old: bytes
+    new: bytes
+    lead: int
+    length: int
+    place: int
+    alike: int
+    sites: tuple[bytes, ...]
+    launches: tuple[bytes, ...]
+
+
+def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | None:
+    """The anchors of a rewrite of ``kernel``; None where it changes anything but the kernel and its launches."""
+    before, after = _sites(base, kernel.name), _sites(rewritten, kernel.name)
+    outside = [site for site in before if not site.span.overlaps(kernel.span)]
+    # Launches in the rewritten kernel come and go; those of the host code stand in the same order before and behind.
+    ahead = sum(site.span.end <= kernel.span.start for site in outside)
+    behind = len(outside) - ahead
+    if len(after) < len(outside):
+        return None
+    changed = [*after[:ahead], *after[len(after) - behind :]]
+    olds = tuple(base.text[site.span.start : site.span.end] for site in outside)
+    news = tuple(rewritten.text[site.span.start : site.span.end] for site in changed)
+    back = [Edit(site.span, old) for site, old in zip(changed, olds, strict=True)]
+    region = _region(base, kernel, apply_edits(rewritten.text, back))
+    if region is None:
+        return None
+    span, new = region
+    there = _alike(base, kernel.qualified_name, base.text[kernel.span.start : kernel.span.end])
+    anchors = Anchors(
+        kernel.qualified_name,
+        base.text[span.start : span.end],
+        new,
+        kernel.span.start - span.start,
+        len(kernel.span),
+        [other.span for other in there].index(kernel.span),
+        len(there),
+        olds,
+        news,
+    )
+    edits = locate(anchors, base)
+    return anchors if edits is not None and apply_edits(base.text, edits) == rewritten.text else None
+
+
+def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
+    """The edits that apply the rewrite to this text; None where what it replaces is not there as it was."""
+    text = document.text
+    written = anchors.old[anchors.lead : anchors.lead + anchors.length]
+    there = _alike(document, anchors.kernel, written)
+    if len(there) != anchors.alike:
+        return None
+    kernel = there[anchors.place]
+    start = kernel.span.start - anchors.lead
+    span = Span(start, start + len(anchors.old))
+    if start < 0 or text[span.start : span.end] != anchors.old:
+        return None
+    sites = [site for site in _sites(document, kernel.name) if not site.span.overlaps(kernel.span)]
+    if tuple(text[site.span.start : site.span.end] for site in sites) != anchors.sites:
+        return None
+    found = [_smallest(Edit(span, anchors.new), text)]
+    for site, old, new in zip(sites, anchors.sites, anchors.launches, strict=True):
+        if old != new:
+            if site.span.overlaps(span):
+                return None
+            found.append(_smallest(Edit(site.span, new), text))
+    return tuple(sorted(found, key=lambda edit: edit.span))
+
+
+def _alike(document: Document, name: str, written: bytes) -> list[Kernel]:
+    return [
+        kernel
+        for kernel in document.kernels
+        if kernel.qualified_name == name and document.text[kernel.span.start : kernel.span.end] == written
+    ]
+
+
+def _sites(document: Document, name: str) -> list[LaunchSite]:
+    return [site for site in document.launches if site.kernel == name]
+
+
+def _region(base: Document, kernel: Kernel, spliced: bytes) -> tuple[Span, bytes] | None:
+    """What has to be replaced to come from ``base`` to ``spliced``, the kernel's definition included."""
+    head, tail = _alike_ends(base.text, spliced)
+    head = min(head, kernel.span.start)
+    tail = min(tail, len(base.text) - kernel.span.end)
+    span = Span(head, len(base.text) - tail)
+    others = [other for other in base.kernels if other.span != kernel.span and other.span.overlaps(span)]
+    return None if others else (span, spliced[head : len(spliced) - tail])
+
+
+def _smallest(edit: Edit, text: bytes) -> Edit:
+    """The same edit without the bytes that stay, so that a cursor or a mark beside them stays as well."""
+    old = text[edit.span.start : edit.span.end]
+    head, tail = _alike_ends(old, edit.text)
+    return Edit(Span(edit.span.start + head, edit.span.end - tail), edit.text[head : len(edit.text) - tail])
+
+
+def _alike_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes two texts begin and end with alike, cut between characters and never inside a line end."""
+    head = _common(old, new)
+    while not (_between(old, head) and _between(new, head)):
+        head -= 1
+    most = min(len(old), len(new)) - head
+    tail = _common(old[len(old) - most :][::-1], new[len(new) - most :][::-1])
+    while not (_between(old, len(old) - tail) and _between(new, len(new) - tail)):
+        tail -= 1
+    return head, tail
+
+
+def _between(text: bytes, at: int) -> bool:
+    return text[at - 1 : at + 1] != b"\r\n" and (at >= len(text) or text[at] & 0xC0 != 0x80)
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike."""
+    if one[: len(other)] == other[: len(one)]:
+        return min(len(one), len(other))
+    return next(at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)

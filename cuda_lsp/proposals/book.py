@@ -1,0 +1,249 @@
+"""All proposals of a server: made from jobs, found again in whatever the text has become, accepted or rejected."""
+
+import time
+import uuid
+from collections.abc import Callable
+
+from attrs import evolve, frozen
+
+from agent.source.document import Document
+from agent.source.edits import Edit, apply_edits
+from agent.source.errors import SourceError
+from agent.workload.errors import WorkloadError
+from cuda_lsp.applying import Applied, Applier
+from cuda_lsp.jobs.job import CANCELLED, DONE, Job, Listened
+from cuda_lsp.jobs.job import FAILED as JOB_FAILED
+from cuda_lsp.proposals.anchors import locate
+from cuda_lsp.proposals.proof import current_key, project_settings
+from cuda_lsp.proposals.proposal import ACCEPTED, FAILED, OUTDATED, READY, REJECTED, RUNNING, Proposal
+from cuda_lsp.proposals.store import Store
+from cuda_lsp.session import Session, Snapshot
+from cuda_lsp.worker.messages import Rewrite
+
+SHOWN = 3
+KIND = "optimize"
+
+_EDITED = "the kernel or one of its launches was edited since this was proved; optimize it again"
+_USES = "something that the kernel uses or is run on was edited since this was proved; optimize it again"
+
+
+@frozen
+class Review:
+    """Both sides of a diff. ``proposed`` is the document as it is now with the rewrite in it; where the rewrite no
+    longer fits, or was never to be applied by us, it is None and only ``diff`` shows it."""
+
+    proposal: Proposal
+    original: bytes
+    proposed: bytes | None
+    diff: str
+
+
+class Proposals:
+    """Kept by document. What a proposal's state is depends on the document's text at this moment: it is looked up, not
+    tracked, so that no edit can be missed."""
+
+    def __init__(self, session: Session, applier: Applier, store: Store, say: Callable[[str], None]) -> None:
+        self._session = session
+        self._applier = applier
+        self._store = store
+        self._say = say
+        self._kept: dict[str, tuple[Proposal, ...]] = {}
+        self._stale: set[str] = set()
+        self._seen: dict[str, tuple[Document, tuple[Proposal, ...]]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._unwritable = False
+        session.subscribe(self._opened_or_closed)
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Be told the URI of a document whose proposals changed (other than by an edit of the document)."""
+        self._listeners.append(listener)
+
+    def all(self, uri: str) -> tuple[Proposal, ...]:
+        """The proposals of a document in its present text, the best first within each kernel."""
+        kept = self._kept.get(uri, ())
+        snapshot = self._session.snapshot(uri)
+        if not kept or snapshot is None:
+            return kept
+        seen = self._seen.get(uri)
+        if seen is None or seen[0] is not snapshot.document:
+            seen = snapshot.document, tuple(self._now(proposal, snapshot.document) for proposal in kept)
+            self._seen[uri] = seen
+        return seen[1]
+
+    def get(self, identifier: str) -> Proposal | None:
+        uri = next((uri for uri, kept in self._kept.items() if any(p.id == identifier for p in kept)), None)
+        return next((p for p in self.all(uri) if p.id == identifier), None) if uri is not None else None
+
+    def heard(self, job: Job, message: Listened) -> None:
+        """What a job did: to be subscribed to the jobs."""
+        if job.kind != KIND:
+            return
+        others = tuple(p for p in self._known(job.uri) if p.id != job.id)
+        if job.active:
+            if not any(p.id == job.id for p in self._kept.get(job.uri, ())):
+                self._put(job.uri, (*others, Proposal(job.id, job.uri, job.kernel, job.id, RUNNING, job.kind)))
+        elif job.state == CANCELLED:
+            self._put(job.uri, others)
+        elif job.state == JOB_FAILED:
+            failed = Proposal(job.id, job.uri, job.kernel, job.id, FAILED, job.kind, note=job.message)
+            self._put(job.uri, (*_without(others, job, FAILED), failed))
+        elif job.state == DONE and job.ended is not None:
+            fresh = tuple(_made(job, rewrite) for rewrite in job.ended.rewrites[:SHOWN])
+            # Where nothing better was found, what was found before stands.
+            self._put(job.uri, (*_without(others, job, FAILED, *([READY] if fresh else [])), *fresh))
+
+    async def accept(self, identifier: str) -> Applied:
+        """Write a rewrite into the document, exactly as it was promised, or write nothing and say why."""
+        proposal = self.get(identifier)
+        if proposal is None:
+            return Applied(False, f"there is no proposal {identifier} any more")
+        if proposal.by_hand:
+            return Applied(False, f"not applied: {proposal.by_hand}")
+        if proposal.state != READY or proposal.anchors is None:
+            return Applied(False, f"this proposal is {proposal.state}{f': {proposal.note}' if proposal.note else ''}")
+        snapshot = self._session.snapshot(proposal.uri)
+        if snapshot is None:
+            return Applied(False, "the document is not open in this editor: open it and accept again")
+        edits = self._edits(proposal, snapshot)
+        if edits is None:
+            self.check(proposal.uri)
+            return Applied(False, f"outdated, nothing was written: {_USES}")
+        applied = await self._applier.apply(snapshot, edits, f"cuda-lsp: {proposal.title}")
+        if applied.ok:
+            self._set(evolve(proposal, state=ACCEPTED, note=""))
+        else:
+            self._tell(proposal.uri)
+        return applied
+
+    def reject(self, identifier: str, reason: str = "") -> Applied:
+        """Put a proposal away. Writes nothing; the reason is kept."""
+        proposal = self.get(identifier)
+        if proposal is None:
+            return Applied(False, f"there is no proposal {identifier} any more")
+        if not (proposal.open or proposal.state == FAILED):
+            return Applied(False, f"this proposal is {proposal.state}: there is nothing to reject")
+        self._set(evolve(proposal, state=REJECTED, note=reason))
+        return Applied(True)
+
+    def review(self, identifier: str) -> Review | None:
+        """Both sides as they are now; None where there is no such proposal, or it has no rewrite."""
+        proposal = self.get(identifier)
+        if proposal is None or proposal.verdict is None:
+            return None
+        snapshot = self._session.snapshot(proposal.uri)
+        if snapshot is None:
+            return Review(proposal, b"", None, proposal.diff)
+        edits = locate(proposal.anchors, snapshot.document) if proposal.anchors and proposal.state == READY else None
+        proposed = None if edits is None else apply_edits(snapshot.text, edits)
+        return Review(proposal, snapshot.text, proposed, proposal.diff)
+
+    def check(self, uri: str) -> None:
+        """Look whether what the open proposals rest on beside the kernel itself is still as it was. Takes as long as
+        finding the workload does: for a pause in typing."""
+        snapshot = self._session.snapshot(uri)
+        if snapshot is None:
+            return
+        before = set(self._stale)
+        for proposal in self._kept.get(uri, ()):
+            if proposal.open:
+                rests = self._rests(proposal, snapshot)
+                (self._stale.discard if rests else self._stale.add)(proposal.id)
+        if before != self._stale:
+            self._tell(uri)
+
+    def renamed(self, old: str, new: str) -> None:
+        """A file has another name: its proposals go with it."""
+        if kept := self._known(old):
+            self._put(old, ())
+            self._put(new, tuple(evolve(p, uri=new) for p in kept))
+
+    def deleted(self, uri: str) -> None:
+        """A file is gone, and what was proposed for it."""
+        self._put(uri, ())
+
+    def _now(self, proposal: Proposal, document: Document) -> Proposal:
+        """The state in this text. An undo brings an outdated or accepted proposal back."""
+        if proposal.anchors is None or proposal.state not in (READY, ACCEPTED):
+            return proposal
+        there = locate(proposal.anchors, document) is not None
+        if there and proposal.id not in self._stale:
+            return evolve(proposal, state=READY)
+        if proposal.state == ACCEPTED:
+            return proposal
+        return evolve(proposal, state=OUTDATED, note=_USES if there else _EDITED)
+
+    def _edits(self, proposal: Proposal, snapshot: Snapshot) -> tuple[Edit, ...] | None:
+        assert proposal.anchors is not None
+        edits = locate(proposal.anchors, snapshot.document)
+        return edits if edits is not None and self._rests(proposal, snapshot) else None
+
+    def _rests(self, proposal: Proposal, snapshot: Snapshot) -> bool:
+        try:
+            kernel = snapshot.document.kernel(proposal.kernel)
+            settings = project_settings(snapshot.path, proposal.folder)
+            return current_key(snapshot.document, kernel, settings) == proposal.proof
+        except (SourceError, WorkloadError):
+            return False
+
+    def _known(self, uri: str) -> tuple[Proposal, ...]:
+        if uri not in self._kept and _lasting(uri):
+            self._kept[uri] = self._store.load(uri)
+        return self._kept.get(uri, ())
+
+    def _set(self, changed: Proposal) -> None:
+        kept = self._kept.get(changed.uri, ())
+        self._put(changed.uri, tuple(changed if p.id == changed.id else p for p in kept))
+
+    def _put(self, uri: str, proposals: tuple[Proposal, ...]) -> None:
+        self._kept[uri] = proposals
+        problem = self._store.save(uri, proposals) if _lasting(uri) else ""
+        if problem and not self._unwritable:
+            self._say(problem)
+        self._unwritable = bool(problem)
+        self._tell(uri)
+
+    def _tell(self, uri: str) -> None:
+        self._seen.pop(uri, None)
+        for listener in tuple(self._listeners):
+            listener(uri)
+
+    def _opened_or_closed(self, old: Snapshot | None, new: Snapshot | None) -> None:
+        if old is None and new is not None:
+            self._known(new.uri)
+        elif new is None and old is not None:
+            self._seen.pop(old.uri, None)
+            running = any(p.state == RUNNING for p in self._kept.get(old.uri, ()))
+            if not running and not self._unwritable:
+                self._stale -= {p.id for p in self._kept.pop(old.uri, ())}
+
+
+def _lasting(uri: str) -> bool:
+    """Whether the document has a name that it will have after a restart."""
+    return uri.startswith("file:")
+
+
+def _without(proposals: tuple[Proposal, ...], job: Job, *states: str) -> tuple[Proposal, ...]:
+    """Without what an earlier job said on the same kernel and a newer answer replaces."""
+    return tuple(p for p in proposals if p.kernel != job.kernel or p.state not in states)
+
+
+def _made(job: Job, rewrite: Rewrite) -> Proposal:
+    return Proposal(
+        id=uuid.uuid4().hex[:12],
+        uri=job.uri,
+        kernel=job.kernel,
+        job=job.id,
+        state=READY,
+        title=rewrite.title,
+        ideas=rewrite.ideas,
+        variant=rewrite.variant,
+        why=rewrite.why,
+        verdict=rewrite.verdict,
+        anchors=rewrite.anchors,
+        proof=rewrite.proof,
+        diff=rewrite.diff,
+        by_hand=rewrite.by_hand,
+        changed_lines=rewrite.changed_lines,
+        folder=job.options.folder,
+        created=time.time(),
+    )

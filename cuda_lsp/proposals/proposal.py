@@ -1,0 +1,41 @@
+"""A proposal as a value: a rewrite with its verdict, where it belongs, and what became of it."""
+
+from attrs import frozen
+
+from agent.evaluation.verdict import Verdict
+from cuda_lsp.proposals.anchors import Anchors
+
+RUNNING, READY, OUTDATED = "running", "ready", "outdated"
+ACCEPTED, REJECTED, FAILED = "accepted", "rejected", "failed"
+
+
+@frozen
+class Proposal:
+    """``state`` is one of the six above. ``running`` and ``failed`` have no verdict and no anchors. ``note`` says why a
+    proposal is outdated, was rejected or failed. ``by_hand`` says what keeps us from applying it. ``proof`` is the key
+    of what the verdict rests on; ``folder`` is where an unsaved document looks for settings; ``created`` is in seconds
+    since 1970."""
+
+    id: str
+    uri: str
+    kernel: str
+    job: str
+    state: str
+    title: str
+    ideas: tuple[str, ...] = ()
+    variant: str = ""
+    why: str = ""
+    verdict: Verdict | None = None
+    anchors: Anchors | None = None
+    proof: str = ""
+    diff: str = ""
+    by_hand: str = ""
+    changed_lines: int = 0
+    note: str = ""
+    folder: str = ""
+    created: float = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still be accepted, now or after an undo."""
+        return self.state in (READY, OUTDATED)

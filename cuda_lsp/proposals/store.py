@@ -1,0 +1,96 @@
+"""Proposals on disk, one file for each document, in the user's state folder.
+
+A file is written whole and renamed into place. What cannot be read (another version, a damaged file) is as if it were
+not there. A disk that cannot be written costs the memory across a restart and nothing else.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import cattrs
+import platformdirs
+from attrs import frozen
+
+from cuda_lsp.proposals.proposal import RUNNING, Proposal
+
+SCHEMA = 1
+MOST = 24
+"""Proposals kept for one document; the oldest go first."""
+FILES = 256
+"""Documents remembered; those touched longest ago go first."""
+
+
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter()
+    converter.register_unstructure_hook(bytes, lambda data: data.decode("utf-8", "surrogateescape"))
+    converter.register_structure_hook(bytes, lambda text, _: str(text).encode("utf-8", "surrogateescape"))
+    converter.register_structure_hook(int | float, lambda value, _: value)
+    return converter
+
+
+_CONVERTER = _converter()
+
+
+def default_folder() -> Path:
+    return Path(platformdirs.user_state_dir("cuda-lsp", appauthor=False)) / "proposals"
+
+
+@frozen
+class Store:
+    folder: Path
+
+    def load(self, uri: str) -> tuple[Proposal, ...]:
+        """What is known of a document, oldest first."""
+        try:
+            told = json.loads(self._file(uri).read_text(encoding="utf-8"))
+            if told["schema"] != SCHEMA or told["uri"] != uri:
+                return ()
+            return tuple(_CONVERTER.structure(told["proposals"], list[Proposal]))
+        except (OSError, ValueError, KeyError, TypeError, cattrs.errors.BaseValidationError):
+            return ()
+
+    def save(self, uri: str, proposals: Iterable[Proposal]) -> str:
+        """Remember a document's proposals; nothing where there are none. A message where that was not possible."""
+        kept = [proposal for proposal in proposals if proposal.state != RUNNING][-MOST:]
+        file = self._file(uri)
+        try:
+            if not kept:
+                file.unlink(missing_ok=True)
+                return ""
+            told = {"schema": SCHEMA, "uri": uri, "proposals": _CONVERTER.unstructure(kept)}
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _replace(file, told)
+            self._prune()
+        except OSError as error:
+            return (
+                f"proposals cannot be kept in {self.folder} ({error.strerror or error}): "
+                "they are there until the server ends, and gone then"
+            )
+        return ""
+
+    def _file(self, uri: str) -> Path:
+        return self.folder / f"{hashlib.sha256(uri.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+    def _prune(self) -> None:
+        files = list(self.folder.glob("*.json"))
+        if len(files) > FILES:
+            for file in sorted(files, key=lambda file: file.stat().st_mtime)[: len(files) - FILES]:
+                file.unlink(missing_ok=True)
+
+
+def _replace(file: Path, told: dict[str, Any]) -> None:
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as sink:
+            json.dump(told, sink)
+        os.replace(name, file)  # noqa: PTH105
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)  # noqa: PTH108
+        raise

@@ -1,0 +1,52 @@
+"""Look for faster rewrites: the search of ``cuda-lsp optimize`` on the editor's text."""
+
+from agent.evaluation.setting import Setting
+from agent.ideas.idea import Scope
+from agent.search.options import SearchOptions
+from agent.search.proposal import Proposal
+from agent.search.search import search
+from agent.search.trace import open_trace
+from cuda_lsp.proposals.anchors import anchor
+from cuda_lsp.proposals.proof import proof_key
+from cuda_lsp.terminal.opening import Opened, trace_key
+from cuda_lsp.worker.messages import Ended, Rewrite, Task
+from cuda_lsp.worker.opening import open_task, setting_of
+from cuda_lsp.worker.tasks import Tell
+
+_NOT_OURS = "this rewrite changes more of the file than the kernel and its launches; apply its diff by hand"
+
+
+def run(task: Task, tell: Tell) -> Ended:
+    """At most three rewrites, fastest first, each with its full verdict."""
+    opened = open_task(task)
+    setting = setting_of(task, opened)
+    asked = task.options
+    options = SearchOptions(
+        rounds=asked.rounds,
+        candidates=asked.candidates,
+        seconds=asked.seconds,
+        scope=Scope(asked.scope),
+        only=asked.only,
+        lossy=asked.lossy,
+    )
+    trace = open_trace(trace_key(opened, setting), fresh=False)
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell)
+    key = proof_key(opened.document, opened.kernel, opened.workload, opened.settings)
+    rewrites = tuple(_rewrite(opened, proposal, key, setting) for proposal in outcome.proposals)
+    return Ended(outcome.reason, outcome.message, rewrites, lines=(trace.problem,) if trace.problem else ())
+
+
+def _rewrite(opened: Opened, proposal: Proposal, key: str, setting: Setting) -> Rewrite:
+    anchors = None if proposal.by_hand else anchor(opened.document, opened.kernel, proposal.document)
+    return Rewrite(
+        title=proposal.title,
+        ideas=tuple(dict.fromkeys(idea.name for idea in proposal.candidate.ideas)),
+        variant=proposal.candidate.variant,
+        why=proposal.candidate.rationale,
+        verdict=proposal.verdict,
+        anchors=anchors,
+        proof=key,
+        diff=proposal.diff,
+        by_hand=proposal.by_hand or ("" if anchors else _NOT_OURS),
+        changed_lines=proposal.changed_lines,
+    )

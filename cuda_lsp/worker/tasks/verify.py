@@ -1,0 +1,90 @@
+"""Is my own change right? The text in the editor against the saved file, or against a git revision."""
+
+from agent.evaluation.gates import gates
+from agent.evaluation.judge import judge
+from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.setting import Setting
+from agent.evaluation.verdict import GateResult, Verdict
+from agent.source.document import Document, parse
+from agent.source.errors import SourceError, UnknownKernel
+from agent.workload.errors import WorkloadError
+from agent.workload.program import Program
+from agent.workload.rewrite import plan_of
+from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.opening import Opened, open_document
+from cuda_lsp.terminal.render import verdict_text, why_text
+from cuda_lsp.terminal.revision import at_revision
+from cuda_lsp.worker.messages import Ended, Staged, Task
+from cuda_lsp.worker.opening import open_task, setting_of
+from cuda_lsp.worker.tasks import Tell
+
+SAVED = "saved"
+
+
+def run(task: Task, tell: Tell) -> Ended:
+    """The full verdict on the change; ``reason`` is ``right``, ``wrong``, ``undecided`` or ``less precise``."""
+    if not task.path:
+        raise CommandError(Exit.INPUT, "this document was never saved: there is nothing to compare it with. Save it")
+    changed = parse(task.text, task.path)
+    original = _original(task)
+    name = _there(original, task)
+    if original.text == changed.text:
+        return Ended("unchanged", f"{name}: the text in the editor is {_words(task)}: there is no change to verify")
+    opened = open_task(task, original)
+    setting = setting_of(task, opened, full=True)
+    verdict = _verdict(opened, changed, setting, task, tell)
+    lossless = verdict.shown or verdict.precision.state == "unchecked"
+    right = verdict.correctness.state == "right"
+    reason = ("right" if lossless or task.options.lossy else "less precise") if right else verdict.correctness.state
+    return Ended(
+        reason, f"{name} against {_words(task)}: {verdict_text(verdict)}", verdict=verdict, lines=_lines(verdict)
+    )
+
+
+def _original(task: Task) -> Document:
+    if task.options.against == SAVED:
+        return open_document(task.path)
+    return parse(at_revision(task.path, task.options.against), task.path)
+
+
+def _there(original: Document, task: Task) -> str:
+    try:
+        return original.kernel(task.kernel).qualified_name
+    except UnknownKernel as error:
+        raise CommandError(Exit.INPUT, f"{task.kernel} is not in {_words(task)}: {error}") from error
+
+
+def _words(task: Task) -> str:
+    return "the saved file" if task.options.against == SAVED else f"the file at {task.options.against}"
+
+
+def _verdict(opened: Opened, changed: Document, setting: Setting, task: Task, tell: Tell) -> Verdict:
+    try:
+        plan = plan_of(changed, opened.workload, opened.document)
+    except (WorkloadError, SourceError) as error:
+        raise CommandError(Exit.INPUT, f"the change cannot be run: {error}") from error
+    prepared = prepared_or_error(opened, setting, tell)
+    done: list[GateResult] = []
+    total = len(gates())
+
+    def progress(result: GateResult) -> None:
+        done.append(result)
+        tell(Staged(f"{result.gate}: {result.outcome}", len(done), total))
+
+    return judge(prepared, Program(changed, plan, "your change"), task.options.lossy, progress)
+
+
+def prepared_or_error(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
+    """What the original is judged by. Raises CommandError where it cannot be run, or breaks its own contract."""
+    prepared = prepare(opened.program, opened.workload, setting, lambda stage: tell(Staged(stage)))
+    if isinstance(prepared, Failure):
+        raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
+    if prepared.contract.broken:
+        raise CommandError(Exit.BROKEN, f"the original breaks its own contract: {prepared.contract.summary}")
+    return prepared
+
+
+def _lines(verdict: Verdict) -> tuple[str, ...]:
+    gated = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
+    unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
+    return tuple(line for line in (why_text(verdict), *gated, *unchecked) if line)

@@ -1,0 +1,71 @@
+"""Rewrites as a worker would send them, without the minutes that proving them takes."""
+
+from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
+from agent.source.diff import unified
+from agent.source.document import Document, parse
+from agent.source.edits import Edit, apply_edits, splice
+from agent.source.errors import SourceError
+from agent.source.span import Span
+from agent.workload.errors import WorkloadError
+from cuda_lsp.proposals.anchors import anchor
+from cuda_lsp.proposals.proof import current_key, project_settings
+from cuda_lsp.worker.messages import Rewrite
+
+VERDICT = Verdict(
+    Correctness("right", "emulated", "", ("normal",), ("n=7",), "n=7", "2 blocks at n=4096"),
+    Precision("same", 1e-7, 1e-7, "original promoted to float64"),
+    Speed("estimated", 1.5, target="H200", original_seconds=2e-6, candidate_seconds=float("inf")),
+    (GateResult("source", "passed", "parses", 0.1),),
+    Evidence("a", "b", "NVRTC", (), "sm_90", "emulated", "in bounds", (1, 2), ("zeros",), (), {"max": 1.0},
+             {"DRAM bytes": (2.0, 1.0)}, {"k": (None, None)}, ("nothing",), "cuda-lsp"),
+)  # fmt: skip
+
+
+def rewritten(document: Document, name: str, number: int = 0) -> Rewrite:
+    """The kernel with a statement more at the start of its body, and a helper above it."""
+    kernel = document.kernel(name)
+    written = document.slice_text(kernel.span)
+    inside = kernel.body.start + 1 - kernel.span.start
+    old = written.encode()
+    code = (old[:inside] + f" /* faster {number} */".encode() + old[inside:]).decode()
+    return _rewrite(document, name, splice(document, kernel, f"// helper {number}\n{code}"))
+
+
+def relaunched(document: Document, name: str) -> Rewrite:
+    """The same with every launch of the kernel in blocks of 128."""
+    spliced = parse(_text(rewritten(document, name), document), document.path)
+    sites = [site for site in spliced.launches if site.kernel == document.kernel(name).name]
+    edits = [Edit(site.block_span, b"128") for site in sites]
+    return _rewrite(document, name, parse(apply_edits(spliced.text, edits), document.path))
+
+
+def _text(rewrite: Rewrite, document: Document) -> bytes:
+    assert rewrite.anchors is not None
+    anchors = rewrite.anchors
+    start = document.kernel(anchors.kernel).span.start - anchors.lead
+    return apply_edits(document.text, [Edit(Span(start, start + len(anchors.old)), anchors.new)])
+
+
+def _rewrite(document: Document, name: str, new: Document) -> Rewrite:
+    kernel = document.kernel(name)
+    anchors = anchor(document, kernel, new)
+    return Rewrite(
+        f"faster {kernel.name}",
+        ("catalogue-idea",),
+        "a",
+        "because",
+        VERDICT,
+        anchors,
+        key(document, name),
+        unified(document, new),
+        "" if anchors else "by hand",
+        3,
+    )
+
+
+def key(document: Document, name: str) -> str:
+    """What a verdict rests on; empty where the text has no workload."""
+    try:
+        return current_key(document, document.kernel(name), project_settings(document.path))
+    except (SourceError, WorkloadError):
+        return ""

@@ -1,0 +1,52 @@
+"""A worker that speaks the real protocol and does what the task's ``only`` says, word by word.
+
+``stage:TEXT``, ``sleep:SECONDS``, ``die``, ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes
+its id), ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one
+that changes its launches too), ``end:REASON``.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from agent.execution.children.serve import serve
+from agent.execution.wire import Channel
+from agent.source.document import parse
+from cuda_lsp.worker.messages import Ended, Rewrite, Staged, Task
+from tests.server.rewrites import relaunched, rewritten
+
+
+def handle(channel: Channel) -> None:
+    task: Task = channel.receive(Task)
+    found: list[Rewrite] = []
+    reason = "done"
+    for word in task.options.only:
+        name, _, rest = word.partition(":")
+        if name == "stage":
+            channel.send(Staged(rest))
+        elif name == "sleep":
+            time.sleep(float(rest))
+        elif name == "die" or (name == "die-once" and not Path(rest).exists()):
+            if rest:
+                Path(rest).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif name == "child":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            Path(rest).write_text(str(child.pid))
+        elif name == "noise":
+            print("this must not reach the pipe", flush=True)
+        elif name in ("rewrite", "rewrites"):
+            document = parse(task.text, task.path)
+            found += [rewritten(document, task.kernel, number) for number in range(int(rest or 1))]
+        elif name == "launch":
+            found.append(relaunched(parse(task.text, task.path), task.kernel))
+        elif name == "end":
+            reason = rest
+    channel.send(Ended(reason, f"{reason}: {task.kernel}", tuple(found)))
+
+
+if __name__ == "__main__":
+    serve(handle)
