@@ -6,7 +6,8 @@ import re
 from agent.execution.compiler.result import Build
 from agent.workload.binding import Bound
 
-_NOISE = re.compile(r"//[^\n]*|^\s*\.(loc|file|section)\b[^\n]*$|\s+", re.MULTILINE)
+_NOISE = re.compile(r"//[^\n]*|^[ \t]*\.(loc|file)\b[^\n]*$", re.MULTILINE)
+_SPACE = re.compile(r"\s+")
 _NAME = re.compile(r"(?<![\w$.])_Z\w+")
 
 
@@ -17,7 +18,7 @@ def machine_key(build: Build, bound: Bound) -> str:
         text = re.sub(rf"(?<![\w$]){re.escape(entry)}(?=[\W_])", f"entry{number}", text)
     names: dict[str, str] = {}
     text = _NAME.sub(lambda match: names.setdefault(match[0], f"name{len(names)}"), text)
-    digest = hashlib.sha256(_NOISE.sub(" ", text).encode())
+    digest = hashlib.sha256(_SPACE.sub(" ", _NOISE.sub("", text)).encode())
     kernels = {kernel: f"entry{number}" for number, kernel in enumerate(build.entries)}
     digest.update(re.sub(r"kernel='([^']*)'", lambda m: kernels.get(m[1], m[1]), repr(bound.steps)).encode())
     return digest.hexdigest()

@@ -46,7 +46,10 @@ def numbers(*grid: str) -> object:
     ("launch", "expected"),
     [
         ("    k<<<dim3(n, m), dim3(8, 4)>>>(x, n, m);", "k<<<dim3(m, n), dim3(4, 8)>>>(x, n, m);"),
-        ("    k<<<dim3(n / 8, (m + 3) / 4, 2), 64>>>(x, n, m);", "k<<<dim3((m + 3) / 4, n / 8, 2), dim3(1, 64)>>>(x, n, m);"),
+        (
+            "    k<<<dim3(n / 8, (m + 3) / 4, 2), 64>>>(x, n, m);",
+            "k<<<dim3((m + 3) / 4, n / 8, 2), dim3(1, 64)>>>(x, n, m);",
+        ),
         (
             "    dim3 g(n, m); dim3 b{8, 4};\n    k<<<g, b, 0, 0>>>(x, n, m);",
             "dim3 g(n, m); dim3 b{8, 4};\n    k<<<dim3(g.y, g.x, g.z), dim3(b.y, b.x, b.z), 0, 0>>>(x, n, m);",
