@@ -11,7 +11,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.symbols import Symbol, Symbols
-from agent.analysis.syntax import LOOPS, ancestors, bare, callee, contains, descendants, text
+from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, descendants, text
 
 BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 VARYING = ("threadIdx", "blockIdx")
@@ -52,11 +52,13 @@ def parts(node: Node | None, symbols: Symbols, depth: int = 0) -> Parts:
         return Parts(frozenset({"unknown"}), frozenset(), ())
     if node.type == "identifier":
         symbol = symbols.resolve(node)
-        return NOTHING if symbol is None or symbol.is_memory else Parts(frozenset(), frozenset({symbol}), ())
+        if symbol is None:
+            return Parts(symbols.outside(text(node)), frozenset(), ())
+        return NOTHING if symbol.is_memory else Parts(frozenset(), frozenset({symbol}), ())
     if node.type == "field_expression" and text(node.child_by_field_name("argument")) in BUILT_IN:
         name = text(node)
         return Parts(frozenset({name}), frozenset(), ()) if name.startswith(VARYING) else NOTHING
-    below = _union(parts(child, symbols, depth + 1) for child in node.named_children)
+    below = _union(parts(child, symbols, depth + 1) for child in _operands(node, symbols))
     if _is_read(node):
         return Parts(frozenset(), frozenset(), ((below, _steady(node, symbols)),))
     if node.type == "call_expression" and callee(node) not in PURE:
@@ -64,6 +66,17 @@ def parts(node: Node | None, symbols: Symbols, depth: int = 0) -> Parts:
     if node.type in ("lambda_expression", "gnu_asm_expression", "assignment_expression", "update_expression"):
         return _union((below, Parts(frozenset({"unknown"}), frozenset(), ())))
     return below
+
+
+def _operands(node: Node, symbols: Symbols) -> list[Node]:
+    """The parts of an expression that have a value: not the name of a function, nor of an array from outside."""
+    if node.type == "call_expression":
+        return arguments(node)
+    if node.type in ("subscript_expression", "pointer_expression"):
+        base = bare(node.child_by_field_name("argument"))
+        if base is not None and base.type == "identifier" and symbols.resolve(base) is None:
+            return [child for child in node.named_children if child != node.child_by_field_name("argument")]
+    return node.named_children
 
 
 def sources(found: Parts, table: Mapping[Symbol, frozenset[str]]) -> frozenset[str]:

@@ -1,15 +1,14 @@
 """What is known about one kernel, in one value: symbols, loops, accesses, barriers."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access, accesses
-from agent.analysis.constants import constant_arrays, constants
+from agent.analysis.file import FileFacts, file_facts
 from agent.analysis.loops import Loop, loop_of
-from agent.analysis.symbols import Symbols, reference_takers, symbols
+from agent.analysis.symbols import Symbols, symbols
 from agent.analysis.syntax import LOOPS, callee, contains, descendants
 from agent.analysis.values import Scope
 from agent.source.document import Document
@@ -50,14 +49,17 @@ class Facts:
         return tuple(loop for loop in self.loops if contains(loop.body, node))
 
 
-def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None = None) -> Facts:
+def analyse(
+    document: Document, kernel: Kernel, known: Mapping[str, int] | None = None, shared: FileFacts | None = None
+) -> Facts:
     """The facts of one kernel. ``known`` gives launch dimensions that are the same at every launch (``blockDim.x``:
-    256)."""
+    256). ``shared`` is what the kernel's file says, where ``document`` holds the kernel alone."""
     node = kernel_node(document, kernel)
     body = node.child_by_field_name("body")
     if body is None:
         raise ValueError(f"kernel {kernel.name} has no body")
-    table = symbols(node, *_of_file(document))
+    shared = shared or file_facts(document)
+    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed)
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(
@@ -72,10 +74,3 @@ def analyse(document: Document, kernel: Kernel, known: Mapping[str, int] | None 
         barriers=tuple(call for call in calls if callee(call) == "__syncthreads"),
         calls=calls,
     )
-
-
-@lru_cache(maxsize=4)
-def _of_file(document: Document) -> tuple[Mapping[str, int], frozenset[str], frozenset[str]]:
-    """What a file's kernels share: integer constants, functions that take references, constant arrays."""
-    root = document.tree.root_node
-    return constants(root), reference_takers(root), constant_arrays(root)

@@ -7,6 +7,14 @@ from tree_sitter import Node
 
 from agent.analysis.syntax import ancestors, arguments, bare, callee, descendants, text
 
+STANDARD = frozenset(
+    (
+        *("warpSize", "INFINITY", "NAN", "M_PI", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "DBL_MIN"),
+        *("INT_MAX", "INT_MIN", "UINT_MAX", "LLONG_MAX", "LLONG_MIN", "ULLONG_MAX", "CHAR_BIT", "NULL"),
+    )
+)
+"""Names of the language's own headers that have one value."""
+
 SCOPES = ("compound_statement", "for_statement", "if_statement", "while_statement", "function_definition")
 
 
@@ -53,12 +61,18 @@ class Symbol:
 @frozen(eq=False)
 class Symbols:
     """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` the arrays that no
-    kernel can change."""
+    kernel can change, ``fixed`` the names from outside that mean one value for all threads."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]
     constants: Mapping[str, int] = field(factory=dict)
     steady: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+
+    def outside(self, name: str) -> frozenset[str]:
+        """What a name that the kernel does not declare depends on: nothing, or something that is not known (a macro
+        may stand for ``threadIdx.x``)."""
+        return frozenset() if name in self.constants or name in self.fixed else frozenset({"unknown"})
 
     def resolve(self, identifier: Node) -> Symbol | None:
         """What an identifier in the kernel refers to; None for names from outside it."""
@@ -75,9 +89,16 @@ class Symbols:
 
 
 def symbols(
-    function: Node, constants: Mapping[str, int], takers: frozenset[str], steady: frozenset[str] = frozenset()
+    function: Node,
+    constants: Mapping[str, int],
+    takers: frozenset[str],
+    steady: frozenset[str] = frozenset(),
+    fixed: frozenset[str] = frozenset(),
 ) -> Symbols:
-    """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument."""
+    """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument. The
+    definition's template parameters join ``fixed``, and hide constants of their name."""
+    own = template_names(function)
+    constants = {name: value for name, value in constants.items() if name not in own}
     found = [*_parameters(function), *_locals(function)]
     bare_table = Symbols(function, _by_name(found), constants)
     writes: dict[Symbol, list[Node]] = {symbol: [] for symbol in found}
@@ -95,7 +116,20 @@ def symbols(
         _by_name([evolve(symbol, writes=tuple(writes[symbol]), escapes=symbol in escaped) for symbol in found]),
         constants,
         steady,
+        fixed | own | STANDARD,
     )
+
+
+def template_names(function: Node) -> frozenset[str]:
+    """The template parameters that are in scope in a function definition."""
+    found: set[str] = set()
+    above = function.parent
+    while above is not None:
+        listing = above.child_by_field_name("parameters") if above.type == "template_declaration" else None
+        if listing is not None:
+            found |= {text(name) for name in descendants(listing, "identifier")}
+        above = above.parent
+    return frozenset(found)
 
 
 def _by_name(found: list[Symbol]) -> Mapping[str, tuple[Symbol, ...]]:

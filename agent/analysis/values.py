@@ -34,6 +34,7 @@ class Scope:
     known: Mapping[str, int] = field(factory=dict)
     sources: Mapping[Symbol, frozenset[str]] = field(init=False)
     _values: dict[tuple[int, int], Poly] = field(factory=dict, init=False)
+    _differences: dict[tuple[int, int], Poly] = field(factory=dict, init=False)
     _depth: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -54,6 +55,15 @@ def value(node: Node | None, scope: Scope) -> Poly:
             scope._values[key] = _value(node, scope)
             scope._depth -= 1
     return scope._values[key]
+
+
+def difference(comparison: Node, scope: Scope) -> Poly:
+    """Left side minus right side of a comparison."""
+    key = (comparison.start_byte, comparison.end_byte)
+    if key not in scope._differences:
+        left, right = comparison.child_by_field_name("left"), comparison.child_by_field_name("right")
+        scope._differences[key] = value(left, scope) - value(right, scope)
+    return scope._differences[key]
 
 
 def dependence(node: Node | None, scope: Scope) -> frozenset[str]:
@@ -156,7 +166,9 @@ def _name(node: Node, scope: Scope) -> Poly:
     symbol = scope.symbols.resolve(node)
     if symbol is None:
         constant = scope.symbols.constants.get(text(node))
-        return unknown(Atom(text(node))) if constant is None else number(constant)
+        if constant is not None:
+            return number(constant)
+        return unknown(Atom(text(node), scope.symbols.outside(text(node))))
     if symbol.is_memory:
         return unknown(Atom(symbol.key))
     if symbol.fixed:

@@ -1,0 +1,123 @@
+"""What the kernels of a file share: integer constants, functions that take references, arrays and names that no
+kernel can change.
+
+Read off one item of the file at a time and remembered by the item's text, so that a keystroke inside one function
+reads that function anew and nothing else.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
+from agent.analysis.symbols import reference_takers
+from agent.source.document import Document
+
+CONTAINERS = frozenset(
+    (
+        *("translation_unit", "namespace_definition", "declaration_list", "linkage_specification"),
+        *("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef"),
+        *("template_declaration", "ERROR"),
+    )
+)
+_WORDS = re.compile(r"\b[A-Za-z_]\w*")
+
+
+@frozen(eq=False)
+class FileFacts:
+    """``constants``: integers with a name. ``takers``: functions that may change an argument. ``arrays``: the arrays
+    that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
+    integers included)."""
+
+    constants: Mapping[str, int]
+    takers: frozenset[str]
+    arrays: frozenset[str]
+    fixed: frozenset[str]
+
+
+@frozen
+class _Item:
+    """What one item of a file gives. ``macros`` and ``variables`` are (name, value as written)."""
+
+    macros: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    takers: frozenset[str] = frozenset()
+    arrays: frozenset[str] = frozenset()
+    scalars: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=8)
+def file_facts(document: Document) -> FileFacts:
+    items = [_item(node) for node in _items(document.tree.root_node)]
+    written = tuple(pair for item in items for pair in (*item.macros, *item.variables))
+    scalars: frozenset[str] = frozenset().union(*(item.scalars for item in items))
+    return FileFacts(
+        constants=folded(written),
+        takers=frozenset({"swap"}).union(*(item.takers for item in items)),
+        arrays=frozenset().union(*(item.arrays for item in items)),
+        fixed=_plain(tuple(pair for item in items for pair in item.macros)) | scalars,
+    )
+
+
+def _items(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type in CONTAINERS:
+            stack.extend(reversed(node.named_children))
+        elif node.type != "comment":
+            yield node
+
+
+_seen: dict[bytes, _Item] = {}
+MOST_ITEMS = 50_000
+
+
+def _item(node: Node) -> _Item:
+    key = node.text or b""
+    found = _seen.get(key)
+    if found is None:
+        if len(_seen) >= MOST_ITEMS:
+            _seen.clear()
+        found = _seen[key] = _read(node, key)
+    return found
+
+
+def _read(node: Node, source: bytes) -> _Item:
+    if node.type == "function_definition":
+        macros, _ = definitions(node) if b"#" in source else ((), ())
+        declarator = node.child_by_field_name("declarator")
+        takes = declarator is not None and b"&" in (declarator.text or b"")
+        return _Item(macros=macros, takers=reference_takers(node) - {"swap"} if takes else frozenset())
+    macros, variables = definitions(node)
+    return _Item(macros, variables, reference_takers(node) - {"swap"}, constant_arrays(node), steady_scalars(node))
+
+
+@lru_cache(maxsize=8)
+def _plain(macros: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """Macros that stand for numbers and other such macros only, so that they mean the same for every thread. One that
+    is defined twice must be so both times."""
+    words: dict[str, list[str]] = {name: [] for name, _ in macros}
+    for name, value in macros:
+        words[name] += _WORDS.findall(re.sub(r"\b\d[\w.]*|\b(?:sizeof|float|double|int|unsigned|long)\b", "", value))
+    plain = {name for name, used in words.items() if not used}
+    grew = True
+    while grew:
+        new = {name for name, used in words.items() if name not in plain and plain.issuperset(used)}
+        plain |= new
+        grew = bool(new)
+    return frozenset(plain)
+
+
+def restricted(facts: FileFacts, names: Iterable[str]) -> FileFacts:
+    """What is known of these names only: what a kernel that uses them can see."""
+    wanted = frozenset(names)
+    return FileFacts(
+        {name: facts.constants[name] for name in sorted(wanted & facts.constants.keys())},
+        facts.takers & (wanted | {"swap"}),
+        facts.arrays & wanted,
+        facts.fixed & wanted,
+    )

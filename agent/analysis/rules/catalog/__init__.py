@@ -1,0 +1,1 @@
+"""One file per rule. To add one, add a file: nothing else names it."""

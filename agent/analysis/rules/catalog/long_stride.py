@@ -1,0 +1,82 @@
+"""M2: neighbouring threads a row of unknown length apart in global memory."""
+
+from collections.abc import Iterator
+
+from agent.analysis.rules.catalog.swapped_indices import swapped
+from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.registry import rule
+from agent.analysis.rules.traffic import Request, requests
+from agent.analysis.rules.view import View
+from agent.analysis.syntax import text
+
+FIRES = """\
+__global__ void matvec(const float* a, const float* x, float* y, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (int c = 0; c < cols; ++c) sum += a[row * cols + c] * x[c];  // M2
+    y[row] = sum;
+}
+"""
+TRANSPOSE = """\
+__global__ void transpose(const float* in, float* out, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[col * rows + row] = in[row * cols + col];  // M2
+}
+"""
+BY_COLUMNS = """\
+__global__ void column_sums(const float* a, float* y, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= cols) return;
+    float sum = 0.0f;
+    for (int r = 0; r < rows; ++r) sum += a[r * cols + col];
+    y[col] = sum;
+}
+"""
+GATHER = """\
+// Where the index is loaded, nothing is known of the distance.
+__global__ void gather(const float* a, const int* index, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a[index[i] * n];
+}
+"""
+
+
+@rule(
+    id="M2",
+    name="long-stride",
+    title="Neighbouring threads are whole rows apart in global memory",
+    why="Each lane of a warp then reads or writes a sector of its own, and uses one element of its 32 bytes.",
+    cost=Cost.TRAFFIC,
+    severity=Severity.INFORMATION,
+    silent_when=(
+        "the index, the element's size or the block cannot be followed",
+        "exchanging x and y would mend it (see M3)",
+        "the stride is a number (see M1)",
+        "a workload says that rows are short",
+    ),
+    fires=(FIRES, TRANSPOSE),
+    silent=(BY_COLUMNS, GATHER),
+)
+def long_stride(view: View) -> Iterator[Hit]:
+    if swapped(view):
+        return
+    bad = [found for found in requests(view) if _long(found)]
+    for name in dict.fromkeys(found.access.name for found in bad):
+        first, *others = [found for found in bad if found.access.name == name]
+        stride = str(first.slope) if first.slope is not None and len(str(first.slope)) < 30 else "a row"
+        lengths = sorted(first.pitches & {atom.name for atom in first.slope.atoms} if first.slope else set())
+        condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
+        yield hit(
+            first.access.node,
+            f"neighbouring threads are {stride} elements of {name} apart: {first.sectors} sectors per request where "
+            f"{first.ideal} would do{condition}",
+            f"{first.sectors} sectors per request ({first.ideal} would do)",
+            tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
+        )
+
+
+def _long(found: Request) -> bool:
+    symbolic = found.slope is not None and found.slope.constant is None
+    return symbolic and found.sectors >= 2 * found.ideal

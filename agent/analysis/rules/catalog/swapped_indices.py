@@ -1,0 +1,94 @@
+"""M3: threadIdx.x walks down columns where it could run along rows."""
+
+from collections.abc import Iterator
+
+from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.registry import rule
+from agent.analysis.rules.traffic import Request, rare, requests
+from agent.analysis.rules.view import View
+from agent.analysis.syntax import text
+
+FIRES = """\
+__global__ void scale(const float* x, float* y, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    int col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) y[row * cols + col] = 2.0f * x[row * cols + col];  // M3
+}
+"""
+RIGHT = """\
+__global__ void scale(const float* x, float* y, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) y[row * cols + col] = 2.0f * x[row * cols + col];
+}
+"""
+TRANSPOSE = """\
+// One side of a transposition goes down columns whichever way round.
+__global__ void transpose(const float* in, float* out, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[col * rows + row] = in[row * cols + col];
+}
+"""
+COLUMN_BLOCK = """\
+__global__ void scale(float* x, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    int col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) x[row * cols + col] *= 2.0f;
+}
+void run(float* x, int rows, int cols) {
+    dim3 block(1, 128);
+    scale<<<dim3(rows, (cols + 127) / 128), block>>>(x, rows, cols);
+}
+"""
+
+
+@rule(
+    id="M3",
+    name="swapped-indices",
+    title="threadIdx.x runs down columns and threadIdx.y along rows",
+    why="The lanes of a warp differ in threadIdx.x first; if that selects the row, each lane touches another sector.",
+    cost=Cost.TRAFFIC,
+    severity=Severity.WARNING,
+    silent_when=(
+        "an index, an element's size or the block cannot be followed",
+        "the block has one column, or one row",
+        "exchanging x and y would not save a quarter of the sectors, or make one access four times worse",
+    ),
+    fires=(FIRES,),
+    silent=(RIGHT, TRANSPOSE, COLUMN_BLOCK),
+    fix="index-exchange",
+)
+def swapped_indices(view: View) -> Iterator[Hit]:
+    found = swapped(view)
+    if not found:
+        return
+    first, *others = found
+    yield hit(
+        first.access.node,
+        f"threadIdx.x selects the row of {first.access.name} and threadIdx.y the column: {first.sectors} sectors per "
+        f"request, {first.exchanged} with x and y exchanged",
+        f"{first.sectors} sectors per request ({first.exchanged} with x and y exchanged)",
+        tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
+    )
+
+
+def swapped(view: View) -> list[Request]:
+    """The accesses that an exchange of x and y would mend, where it would mend the kernel; else none."""
+    if not {"x", "y"} <= view.axes:
+        return []
+    found = [one for one in requests(view) if one.exchanged is not None]
+    followed = sum(1 for one in view.facts.accesses if one.space == "global" and not rare(view.guards(one), view))
+    # an access that cannot be followed may be the one that the present order serves
+    if len(found) < followed or not found:
+        return []
+    now = sum(one.sectors * _weight(one, view) for one in found)
+    then = sum((one.exchanged or 0) * _weight(one, view) for one in found)
+    worse = any((one.exchanged or 0) >= 4 * one.sectors and one.sectors > 1 for one in found)
+    if then * 4 > now * 3 or worse:
+        return []
+    return [one for one in found if (one.exchanged or 0) * 2 <= one.sectors]
+
+
+def _weight(found: Request, view: View) -> int:
+    return int(16 ** len(view.facts.loops_around(found.access.node)))

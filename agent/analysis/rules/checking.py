@@ -1,0 +1,175 @@
+"""Running the rules over one kernel: once for each content, remembered, and put in place."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from agent.analysis.facts import analyse
+from agent.analysis.file import FileFacts, file_facts, restricted
+from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
+from agent.analysis.rules.finding import Finding, Hit, Place, Related, named
+from agent.analysis.rules.registry import by_id, rules
+from agent.analysis.rules.selection import Selection
+from agent.analysis.rules.suppression import silences, suppressed
+from agent.analysis.rules.view import AXES, View
+from agent.source.blanking import blanks_in
+from agent.source.document import Document
+from agent.source.errors import SourceError
+from agent.source.kernel import Kernel
+from agent.source.launch import LaunchSite
+from agent.source.parsing import parse_tree
+from agent.source.span import Span
+from agent.workload.expression import Expression, ExpressionError
+from agent.workload.workload import Workload
+
+MOST_REMEMBERED = 4096
+LARGEST = 200_000
+"""Bytes: a kernel longer than this is machine-made, and is not looked at."""
+_RAISES = re.compile(rb"FuncSetAttribute|MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES")
+
+_Key = tuple[object, ...]
+_remembered: dict[_Key, tuple[Hit, ...]] = {}
+
+
+def check(
+    document: Document, kernel: Kernel, workload: Workload | None = None, selection: Selection | None = None
+) -> tuple[Finding, ...]:
+    """The findings in one kernel and at its launches, in text order. A kernel with a parse error gets none.
+
+    ``workload`` adds what it fixes: blocks that the file does not show, and values of parameters. What was found is
+    remembered by the kernel's text and by what it sees of its file, so that only a kernel that changed is looked at
+    again.
+    """
+    if kernel.damage is not None or len(kernel.span) > LARGEST:
+        return ()
+    sites = launches_of(document, kernel)
+    shapes = tuple(shape(document, site) for site in sites)
+    facts = restricted(file_facts(document), kernel.uses)
+    block = _block(shapes) if workload is None else _stated(workload, kernel)
+    sizes = {} if workload is None else _sizes(workload, kernel)
+    raised = _RAISES.search(document.text) is not None
+    start, end = kernel.span.start, kernel.span.end
+    key = (document.text[start:end], kernel.launch_bounds, _frozen(facts), shapes, block, raised, *sizes.items())
+    if key not in _remembered:
+        if len(_remembered) >= MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised))
+    return tuple(_placed(_remembered[key], document, kernel, sites, selection or Selection()))
+
+
+def _run(
+    document: Document,
+    kernel: Kernel,
+    shared: FileFacts,
+    shapes: tuple[Shape, ...],
+    block: Extents,
+    sizes: Mapping[str, int],
+    raised: bool,
+) -> Iterator[Hit]:
+    alone = _alone(document, kernel)
+    own = alone.kernels
+    if len(own) != 1 or own[0].damage is not None:
+        return
+    known = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True) if extent is not None}
+    try:
+        facts = analyse(alone, own[0], known, shared)
+    except SourceError:
+        return
+    bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None
+    view = View(facts, shapes, block, bounds, sizes, raised)
+    for rule in rules():
+        for found in rule.examine(view):
+            yield named(found, rule.id)
+
+
+def _alone(document: Document, kernel: Kernel) -> Document:
+    """The kernel as a document of its own: its tree is small, so that asking a node for its parent costs the same in
+    any file."""
+    start, end = kernel.span.start, kernel.span.end
+    blanked = document.blanked[start:end]
+    blanks = tuple(
+        type(blank)(
+            Span(blank.span.start - start, blank.span.end - start), blank.kind, blank.name, blank.value, blank.expansion
+        )
+        for blank in blanks_in(document.blanks, start, end)
+    )
+    return Document(document.path, document.text[start:end], blanked, parse_tree(blanked), blanks, ())
+
+
+def _placed(
+    hits: tuple[Hit, ...], document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...], selection: Selection
+) -> Iterator[Finding]:
+    wanted = [hit for hit in hits if selection.admits(by_id()[hit.rule])]
+    if not wanted:
+        return
+    silenced = suppressed(document, kernel)
+    for hit in sorted(wanted, key=lambda hit: (_span(hit.at, kernel, sites), hit.rule)):
+        span = _span(hit.at, kernel, sites)
+        if silenced and silences(silenced.names(span, hit.at.launch is None), hit.rule):
+            continue
+        rule = by_id()[hit.rule]
+        related = tuple(Related(_span(place, kernel, sites), words) for place, words in hit.related)
+        yield Finding(hit.rule, hit.message, span, rule.severity, related, hit.cost, rule.fix)
+
+
+def _span(place: Place, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Span:
+    if place.launch is None:
+        return Span(kernel.span.start + place.start, kernel.span.start + place.end)
+    site = sites[place.launch]
+    part = {"grid": site.grid_span, "block": site.block_span, "shared": site.shared_span}.get(place.part)
+    return part or site.span
+
+
+def _block(shapes: tuple[Shape, ...]) -> Extents:
+    """The block's extents where every launch has the same."""
+    if not shapes:
+        return UNKNOWN
+    x, y, z = (
+        next(iter(found)) if len(found := {one.block[axis] for one in shapes}) == 1 else None for axis in range(3)
+    )
+    return x, y, z
+
+
+def _stated(workload: Workload, kernel: Kernel) -> Extents:
+    names = {one.name: one.value for one in workload.sizes}
+    launches = [one for one in workload.plan.launches() if _bare(one.kernel) == kernel.name]
+    return _same([{_value(one.block[axis], names) for one in launches} for axis in range(3)])
+
+
+def _same(extents: list[set[int | None]]) -> Extents:
+    x, y, z = (next(iter(found)) if len(found) == 1 else None for found in extents)
+    return x, y, z
+
+
+def _sizes(workload: Workload, kernel: Kernel) -> dict[str, int]:
+    """The integer parameters whose value is the same at every launch of the workload."""
+    names = {one.name: one.value for one in workload.sizes}
+    found: dict[str, set[int | None]] = {}
+    for launch in workload.plan.launches():
+        if _bare(launch.kernel) == kernel.name:
+            for parameter, given in zip(kernel.parameters, launch.arguments, strict=False):
+                if parameter.pointer_depth == 0:
+                    found.setdefault(parameter.name, set()).add(_value(given, names))
+    return {n: v for n, values in found.items() if len(values) == 1 and (v := next(iter(values))) is not None}
+
+
+def _bare(name: str) -> str:
+    return name.split("<")[0].split("::")[-1].strip()
+
+
+def _value(expression: Expression, names: Mapping[str, int]) -> int | None:
+    try:
+        value = expression.evaluate(names)
+    except ExpressionError:
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _number(written: str, constants: Mapping[str, int]) -> int | None:
+    try:
+        return _value(Expression.parse(written), constants)
+    except ExpressionError:
+        return None
+
+
+def _frozen(facts: FileFacts) -> tuple[object, ...]:
+    return tuple(facts.constants.items()), facts.takers, facts.arrays, facts.fixed

@@ -1,0 +1,89 @@
+"""What a rule finds, as values."""
+
+import enum
+
+from attrs import evolve, frozen
+from tree_sitter import Node
+
+from agent.source.span import Span
+
+
+class Severity(enum.Enum):
+    """How a finding is shown. A warning is a fault or a cost that is certain; a hint is a habit worth a thought."""
+
+    WARNING = "warning"
+    INFORMATION = "information"
+    HINT = "hint"
+
+
+class Cost(enum.Enum):
+    """What is lost."""
+
+    RESULT = "the result may be wrong, or the launch may fail"
+    TRAFFIC = "memory traffic"
+    PASSES = "passes over shared memory"
+    ARITHMETIC = "arithmetic throughput"
+    WAITING = "threads that wait for each other"
+    LANES = "lanes that do nothing"
+
+
+@frozen
+class Related:
+    """Another place that belongs to a finding, and what is to be said about it."""
+
+    span: Span
+    words: str
+
+
+@frozen
+class Finding:
+    """One finding. ``message`` is one line; ``cost`` is the expected cost in words (``32 sectors per request, 4 would
+    do``), empty where the message says it all; ``fix`` names a catalogue idea that may mend it."""
+
+    rule: str
+    message: str
+    span: Span
+    severity: Severity
+    related: tuple[Related, ...] = ()
+    cost: str = ""
+    fix: str | None = None
+
+
+@frozen
+class Place:
+    """Where something is: in the kernel (``launch`` is None; offsets from its start), or in a part of one of its
+    launches (``grid``, ``block``, ``shared`` or the whole ``launch``)."""
+
+    start: int = 0
+    end: int = 0
+    launch: int | None = None
+    part: str = "launch"
+
+
+@frozen
+class Hit:
+    """A finding before it has its place in a file. ``related`` are places with words."""
+
+    at: Place
+    message: str
+    cost: str = ""
+    related: tuple[tuple[Place, str], ...] = ()
+    rule: str = ""
+
+
+def at(node: Node) -> Place:
+    return Place(node.start_byte, node.end_byte)
+
+
+def at_launch(launch: int, part: str = "launch") -> Place:
+    return Place(launch=launch, part=part)
+
+
+def hit(place: Node | Place, message: str, cost: str = "", related: tuple[tuple[Node | Place, str], ...] = ()) -> Hit:
+    """What a rule yields."""
+    others = tuple((other if isinstance(other, Place) else at(other), words) for other, words in related)
+    return Hit(place if isinstance(place, Place) else at(place), " ".join(message.split()), cost, others)
+
+
+def named(found: Hit, rule: str) -> Hit:
+    return evolve(found, rule=rule)

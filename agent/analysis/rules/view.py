@@ -1,0 +1,85 @@
+"""What a rule looks at: a kernel's facts, the shapes of its launches, and what its warps touch."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from attrs import frozen
+
+from agent.analysis.accesses import Access
+from agent.analysis.coalescing import block_lanes
+from agent.analysis.facts import Facts
+from agent.analysis.guards import Guard, guards
+from agent.analysis.launches import Extents, Shape
+from agent.workload.dtypes import from_c_type, size_of
+
+Lane = Mapping[str, int]
+AXES = ("x", "y", "z")
+USUAL = ((32, 8, 1), (16, 16, 1), (32, 32, 1), (8, 8, 1))
+"""Blocks that a two-dimensional kernel with no launch in sight is looked at with: only what holds for all is said."""
+
+
+@frozen(eq=False)
+class View:
+    """``launches`` are the shapes of the kernel's launches in its file, in text order. ``block`` is the block where all
+    of them have the same. ``bounds`` is the first number of ``__launch_bounds__``. ``sizes`` are values of parameters
+    that a workload fixes. ``raised``: the file raises a limit of dynamic shared memory somewhere."""
+
+    facts: Facts
+    launches: tuple[Shape, ...]
+    block: Extents
+    bounds: int | None
+    sizes: Mapping[str, int]
+    raised: bool
+
+    @property
+    def threads(self) -> int | None:
+        x, y, z = self.block
+        return None if x is None or y is None or z is None else x * y * z
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes of ``threadIdx`` that the kernel mentions."""
+        text = self.facts.document.blanked
+        return frozenset(axis for axis in AXES if f"threadIdx.{axis}".encode() in text)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, int, int], ...]:
+        """The blocks that the kernel may run with, as far as they must be told apart: the known one; otherwise, one
+        long row where only ``threadIdx.x`` is used, and usual shapes where others are. Empty where nothing is sensible
+        to assume."""
+        x, y, z = self.block
+        if x is not None and y is not None and z is not None:
+            return ((x, y, z),) if 0 < x * y * z <= 1024 and min(x, y, z) > 0 else ()
+        if self.axes <= {"x"}:
+            return ((x if x is not None and 0 < x <= 1024 else 256, 1, 1),)
+        return USUAL if self.axes <= {"x", "y"} and not self.launches else ()
+
+    @cached_property
+    def warps(self) -> tuple[tuple[Lane, ...], ...]:
+        """The lanes of the first warp, for each of ``blocks``: names that have a value, threads told apart."""
+        return tuple(self.lanes(block, False) for block in self.blocks)
+
+    def lanes(self, block: tuple[int, int, int], exchanged: bool) -> tuple[Lane, ...]:
+        """The lanes of a block's first warp. ``exchanged``: x and y in each other's place."""
+        return tuple(self.names(block, thread) for thread in block_lanes(block, exchanged))
+
+    def names(self, block: tuple[int, int, int], thread: tuple[int, int, int]) -> Lane:
+        extents = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True)}
+        indices = {f"threadIdx.{axis}": index for axis, index in zip(AXES, thread, strict=True)}
+        return {**self.sizes, **extents, **indices}
+
+    def every_thread(self, block: tuple[int, int, int]) -> tuple[Lane, ...]:
+        x, y, z = block
+        return tuple(self.names(block, (i, j, k)) for k in range(z) for j in range(y) for i in range(x))
+
+    def guards(self, access: Access) -> tuple[Guard, ...]:
+        return tuple(guards(access.node, self.facts.node))
+
+    def element_bytes(self, access: Access) -> int | None:
+        """Bytes of one element; None where its type is not known."""
+        dtype = from_c_type(access.element) if access.element else None
+        if dtype is None or (
+            access.root is not None and access.root.pointer + len(access.root.dims) > 1 and access.space == "global"
+        ):
+            return None
+        return size_of(dtype)
