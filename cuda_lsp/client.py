@@ -20,6 +20,7 @@ class Client:
     watches_configuration: bool = False
     pulls_diagnostics: bool = False
     refreshes_lenses: bool = False
+    related: bool = False
     nests_symbols: bool = False
     literal_actions: bool = False
     disabled_actions: bool = False
@@ -49,6 +50,8 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         watches_configuration=has("workspace.did_change_configuration.dynamic_registration"),
         pulls_diagnostics=pulls,
         refreshes_lenses=has("workspace.code_lens.refresh_support"),
+        related=has("text_document.diagnostic.related_information")
+        or has("text_document.publish_diagnostics.related_information"),
         nests_symbols=has("text_document.document_symbol.hierarchical_document_symbol_support"),
         literal_actions=has("text_document.code_action.code_action_literal_support"),
         disabled_actions=has("text_document.code_action.disabled_support"),

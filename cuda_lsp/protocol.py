@@ -15,7 +15,7 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
-from cuda_lsp.session import Session, Snapshot
+from cuda_lsp.session import Session, Snapshot, ordinals
 
 SUGGEST = "cuda-lsp.suggestIdeas"
 OPTIMIZE = "cuda-lsp.optimize"
@@ -45,8 +45,7 @@ class KernelReference:
 
 def reference(snapshot: Snapshot, kernel: Kernel) -> KernelReference:
     """The reference of ``kernel``, which stands in ``snapshot``."""
-    alike = [other for other in snapshot.document.kernels if other.qualified_name == kernel.qualified_name]
-    ordinal = next(place for place, other in enumerate(alike) if other.span == kernel.span)
+    ordinal = snapshot.once(ordinals)[kernel.span.start]
     return KernelReference(
         snapshot.uri, snapshot.version, kernel.qualified_name, ordinal, kernel_hash(snapshot.document, kernel)
     )

@@ -6,21 +6,43 @@ import asyncio
 import importlib
 import json
 import logging
+import os
 import pkgutil
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, BinaryIO
 
+from attrs import frozen
 from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.lsp.server import LanguageServer
 
 import cuda_lsp
+from agent.source.kernel import Kernel
 from cuda_lsp import features
 from cuda_lsp.client import client_of
-from cuda_lsp.session import Session
+from cuda_lsp.facts.store import FactStore
+from cuda_lsp.parent import watch
+from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.transport import Tracer, Transport
 
+# several things change at once: a client is asked to look again once for all of them
+REFRESH_AFTER = 0.05
+
 log = logging.getLogger(__name__)
+
+
+@frozen
+class Offer:
+    """What a lens says and does: a command, and its arguments after the kernel."""
+
+    title: str
+    command: str
+    arguments: tuple[Any, ...] = ()
+
+
+LensSource = Callable[[Snapshot, Kernel], Iterable[Offer]]
+Obstacle = Callable[[Snapshot, Kernel, str], str | None]
+"""``(snapshot, kernel, command)`` to a reason in words."""
 
 
 class CudaServer(LanguageServer):
@@ -38,18 +60,35 @@ class CudaServer(LanguageServer):
             max_workers=1,
         )
         self.protocol.tracer = tracer
+        self._endings: list[Callable[[], None]] = []
+        self._starts: list[Callable[[], None]] = []
+        self._refreshes: list[Callable[[], object]] = []
+        self._refreshing: asyncio.TimerHandle | None = None
         self.session = Session()
+        self.facts = FactStore(self.session, self.later, lambda uri: self.refresh())
+        self.at_end(self.facts.end)
+        self.lens_sources: list[LensSource] = []
+        """What features put over a kernel, after its figures and hints."""
+        self.obstacles: list[Obstacle] = []
+        """What features know to speak against a command on a kernel now."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._endings: list[Callable[[], None]] = []
 
     def begin(self, params: types.InitializeParams) -> None:
         """On ``initialize``: learn what the client can do, then let every feature register what fits it."""
         self._loop = asyncio.get_running_loop()
         encoding = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
         self.session.client = client_of(params, types.PositionEncodingKind(encoding).value)
+        self.session.told_at_start = params.initialization_options
+        self.session.folders = _folders(params)
+        watch(params.process_id, self.abandon)
         for module in pkgutil.iter_modules(features.__path__):
             importlib.import_module(f"{features.__name__}.{module.name}").register(self)
+
+    def start(self) -> None:
+        """On ``initialized``: the client takes requests from here on."""
+        for work in self._starts:
+            work()
 
     def lose(self, message: dict[str, Any]) -> None:
         """A change could not be read: from here on the document's text is not known, and nothing is said about it."""
@@ -82,6 +121,24 @@ class CudaServer(LanguageServer):
         """Show a message to the user."""
         self.window_show_message(types.ShowMessageParams(kind, f"cuda-lsp: {text}"))
 
+    def at_start(self, work: Callable[[], None]) -> None:
+        """``work`` is called once the client is ready for requests of ours."""
+        self._starts.append(work)
+
+    def at_refresh(self, work: Callable[[], object]) -> None:
+        """``work`` is called when something that is shown changed without an edit of the user's."""
+        self._refreshes.append(work)
+
+    def refresh(self) -> None:
+        """Something that is shown changed: facts, settings, a job, a proposal. Cheap to call often."""
+        if self._refreshing is None:
+            self._refreshing = asyncio.get_running_loop().call_later(REFRESH_AFTER, self._refresh)
+
+    def _refresh(self) -> None:
+        self._refreshing = None
+        for work in self._refreshes:
+            work()
+
     def offers(self, command: str) -> bool:
         """Whether a command is there: lenses and actions carry no others."""
         return command in self.protocol.fm.commands
@@ -111,9 +168,23 @@ class CudaServer(LanguageServer):
             except Exception:
                 log.exception("could not end")
 
+    def abandon(self) -> None:
+        """The editor is gone without a word: leave no process behind. Called from any thread."""
+        log.warning("the editor's process is gone; ending")
+        self.end()
+        logging.shutdown()
+        os._exit(1)
+
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Errors outside any request. A failing request is answered with its error; nobody needs to hear it twice."""
         if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
             self.protocol.refuse_unreadable(error)
         else:
             log.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)
+
+
+def _folders(params: types.InitializeParams) -> dict[str, str]:
+    """The workspace's folders by URI. Older clients name one root."""
+    if params.workspace_folders:
+        return {folder.uri: folder.name for folder in params.workspace_folders}
+    return {params.root_uri: ""} if params.root_uri else {}

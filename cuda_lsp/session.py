@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from attrs import field, frozen
 from lsprotocol import types
@@ -12,6 +13,8 @@ from agent.source.document import Document, parse
 from cuda_lsp.client import Client
 from cuda_lsp.lines import LineIndex, encoded, mended
 from cuda_lsp.settings import Settings
+
+T = TypeVar("T")
 
 LANGUAGES = frozenset({"cuda-cpp", "cuda"})
 ENDINGS = (".cu", ".cuh")
@@ -33,6 +36,7 @@ class Snapshot:
     lines: LineIndex = field(repr=False)
     base: Document | None = field(default=None, repr=False, eq=False)
     _parses: list[Document] = field(factory=list, repr=False, eq=False)
+    _derived: dict[Any, Any] = field(factory=dict, repr=False, eq=False)
 
     @property
     def text(self) -> bytes:
@@ -49,6 +53,13 @@ class Snapshot:
     def parsed(self) -> Document | None:
         """The newest parse that there is, of this version or an earlier one."""
         return self._parses[0] if self._parses else self.base
+
+    def once(self, compute: Callable[[Snapshot], T]) -> T:
+        """What ``compute`` makes of this snapshot, computed when first asked for."""
+        if compute not in self._derived:
+            self._derived[compute] = compute(self)
+        derived: T = self._derived[compute]
+        return derived
 
     def changed(self, version: int, changes: Iterable[types.TextDocumentContentChangeEvent]) -> Snapshot:
         """The next snapshot: ``changes`` applied one after the other."""
@@ -71,6 +82,8 @@ class Session:
     def __init__(self) -> None:
         self.client = Client()
         self.settings = Settings()
+        self.told_at_start: Any = None
+        """The ``initializationOptions``: settings in the same shape as those that are asked for later."""
         self.folders: dict[str, str] = {}
         self._open: dict[str, Snapshot] = {}
         self._listeners: list[Listener] = []
@@ -121,6 +134,16 @@ class Session:
     def _tell(self, old: Snapshot | None, new: Snapshot | None) -> None:
         for listener in self._listeners:
             listener(old, new)
+
+
+def ordinals(snapshot: Snapshot) -> dict[int, int]:
+    """By the offset of each kernel, the how-manieth of its name it is: the branches of an ``#if`` may share one."""
+    seen: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for kernel in snapshot.document.kernels:
+        found[kernel.span.start] = seen.get(kernel.qualified_name, 0)
+        seen[kernel.qualified_name] = found[kernel.span.start] + 1
+    return found
 
 
 def is_cuda(language_id: str, uri: str) -> bool:

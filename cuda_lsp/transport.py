@@ -61,6 +61,10 @@ class Transport(LanguageServerProtocol):
         self.initialized = True
         return (yield from super().lsp_initialize(params))
 
+    @lsp_method(types.INITIALIZED)
+    def lsp_initialized(self, *arguments: Any) -> None:
+        self._server.start()
+
     def handle_message(self, message: Any) -> None:
         """Every message comes through here, whatever it is."""
         if isinstance(message, Malformed):
@@ -101,9 +105,13 @@ class Transport(LanguageServerProtocol):
 
     def _refuse_malformed(self, message: Malformed) -> None:
         method, identifier = message.raw.get("method"), message.raw.get("id")
+        if method is None:
+            log.warning("an answer of the client is not what the protocol says")
+            self._handle_response(str(identifier), error=message.error.to_response_error())
+            return
         said = f"the parameters of {method!r} are not what the protocol says"
         log.warning("%s", said)
-        if identifier is not None and method is not None:
+        if identifier is not None:
             self._send_error(identifier, JsonRpcException(said, message.error.CODE))
         elif method == types.TEXT_DOCUMENT_DID_CHANGE:
             self._server.lose(message.raw)
@@ -135,6 +143,7 @@ class Transport(LanguageServerProtocol):
 
     def _handle_response(self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None) -> None:
         """As pygls does, but nothing happens where nobody waits any more."""
+        self._result_types.pop(msg_id, None)
         future = self._request_futures.get(msg_id)
         if future is not None and future.done():
             self._request_futures.pop(msg_id, None)

@@ -52,6 +52,8 @@ def _start_log(file: str | None) -> None:
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=logging.WARNING, format=form, handlers=[handler])
     logging.getLogger("cuda_lsp").setLevel(logging.INFO)
+    # it would log whole messages, with the source in them
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
 
 
 def _writable(file: str, option: str) -> Path:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from agent.source.kernel import Kernel
-from cuda_lsp import protocol
-from cuda_lsp.server import CudaServer
+from cuda_lsp import protocol, words
+from cuda_lsp.hints import hints_of
+from cuda_lsp.server import CudaServer, Offer
 from cuda_lsp.session import Snapshot
 
 
@@ -20,19 +21,25 @@ def register(server: CudaServer) -> None:
             return None
         return [lens for kernel in snapshot.document.kernels for lens in lenses(server, snapshot, kernel)]
 
+    if server.session.client.refreshes_lenses:
+        server.at_refresh(lambda: server.workspace_code_lens_refresh(None))
+
 
 def lenses(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[types.CodeLens]:
     where = snapshot.lines.range_of(kernel.name_span)
     target = protocol.as_argument(protocol.reference(snapshot, kernel))
-    for title, command in _entries(server, snapshot, kernel):
-        if server.offers(command):
-            yield types.CodeLens(where, types.Command(title, command, arguments=[target]))
+    for offer in _offers(server, snapshot, kernel):
+        if server.offers(offer.command):
+            yield types.CodeLens(where, types.Command(offer.title, offer.command, arguments=[target, *offer.arguments]))
 
 
-def _entries(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[tuple[str, str]]:
+def _offers(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[Offer]:
     if kernel.damage:
-        yield f"cannot be rewritten: {kernel.damage}", protocol.SHOW_KERNEL
+        yield Offer(f"cannot be rewritten: {kernel.damage}", protocol.SHOW_KERNEL)
         return
-    yield "Kernel", protocol.SHOW_KERNEL
-    yield "Suggest ideas", protocol.SUGGEST
-    yield "Optimize", protocol.OPTIMIZE
+    if (known := words.in_short(server.facts.of(snapshot, kernel))) is not None:
+        yield Offer(known, protocol.SHOW_KERNEL)
+    if count := len(hints_of(server, snapshot, kernel)):
+        yield Offer(f"{count} hint{'s' if count > 1 else ''}", protocol.SHOW_HINTS)
+    for source in server.lens_sources:
+        yield from source(snapshot, kernel)

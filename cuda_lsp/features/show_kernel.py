@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from cuda_lsp import protocol
+from cuda_lsp import protocol, words
 from cuda_lsp.server import CudaServer
 
 
@@ -12,4 +12,6 @@ def register(server: CudaServer) -> None:
     @server.command(protocol.SHOW_KERNEL)
     def show_kernel(argument: object) -> None:
         snapshot, kernel = protocol.find_kernel(server.session, protocol.read_reference(argument))
-        server.say(" ".join(snapshot.document.slice_text(kernel.signature).split()), types.MessageType.Info)
+        server.facts.want(snapshot, kernel)
+        known = words.at_length(snapshot.document, kernel, server.facts.of(snapshot, kernel))
+        server.say("\n".join((words.signature(snapshot.document, kernel), *known)), types.MessageType.Info)

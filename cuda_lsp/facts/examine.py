@@ -1,0 +1,139 @@
+"""From a kernel to its facts. Slow (it compiles), and importing it is slow too: only the background thread does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from agent.execution.architectures import UnknownArchitecture
+from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, compile_slice
+from agent.execution.occupancy import occupancy
+from agent.execution.targets import UnknownTarget, find_target
+from agent.source.document import Document
+from agent.source.errors import SliceError, UnknownKernel
+from agent.source.kernel import Kernel
+from agent.source.slicing import device_slice
+from agent.workload.bind import bind
+from agent.workload.binding import BoundLaunch
+from agent.workload.describe import arguments, origin
+from agent.workload.errors import WorkloadError
+from agent.workload.find import find_workload
+from agent.workload.program import Program
+from agent.workload.settings import Settings, SettingsError, read_settings
+from agent.workload.workload import Workload
+from cuda_lsp.facts.facts import Cost, Facts, Message
+
+DEFAULT_TARGET = "H200"
+_SECONDS = 20.0
+
+
+@frozen
+class _Launch:
+    threads: int
+    shared: int
+
+
+def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable[[], bool]) -> Facts:
+    """Workload, resources and compiler messages of ``kernel``. ``target`` is the editor's choice of card, or empty."""
+    if kernel.damage:
+        return Facts(problem=kernel.damage)
+    try:
+        settings = read_settings(Path(document.path).resolve().parent) if document.path else Settings()
+        archs = _architectures(target, settings)
+    except (SettingsError, UnknownTarget) as error:
+        return Facts(problem=str(error))
+    workload, questions = _workload(document, kernel, settings)
+    flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
+    launch = _first_launch(document, kernel, workload) if workload else None
+    costs: list[Cost] = []
+    first: Build | CompileFailure | None = None
+    for arch in archs:
+        result = _compile(document, kernel, workload, Options(arch, flags), cancelled)
+        first = first or result
+        costs += _cost(result, arch, launch)
+    return Facts(
+        costs=tuple(costs),
+        messages=tuple(_messages(document, first)) if first else (),
+        workload=arguments(workload) if workload else "",
+        origin=origin(workload) if workload else "",
+        questions=questions,
+        problem=first.message if isinstance(first, CompileFailure) else "",
+        block=launch.threads if launch else None,
+    )
+
+
+def _architectures(target: str, settings: Settings) -> tuple[str, ...]:
+    card = find_target(target or settings.target or DEFAULT_TARGET)
+    return tuple(dict.fromkeys((card.arch, *settings.architectures)))
+
+
+def _workload(document: Document, kernel: Kernel, settings: Settings) -> tuple[Workload | None, str]:
+    try:
+        return find_workload(document, kernel, settings), ""
+    except WorkloadError as error:
+        return None, str(error)
+
+
+def _first_launch(document: Document, kernel: Kernel, workload: Workload) -> _Launch | None:
+    """The first launch of ``kernel`` as the workload's sizes have it."""
+    try:
+        steps = bind(workload, workload.plan, document=document).steps
+    except WorkloadError:
+        return None
+    for step in steps:
+        if isinstance(step, BoundLaunch) and step.kernel.split("<")[0].split("::")[-1] == kernel.name:
+            return _Launch(math.prod(step.block), step.shared)
+    return None
+
+
+def _compile(
+    document: Document, kernel: Kernel, workload: Workload | None, options: Options, cancelled: Callable[[], bool]
+) -> Build | CompileFailure:
+    """As the workload launches it, else by its name alone."""
+    if workload is not None:
+        return build(Program(document, workload.plan, kernel.name), options, _SECONDS, cancelled)
+    try:
+        part = device_slice(document, [kernel.qualified_name])
+    except (SliceError, UnknownKernel) as error:
+        return CompileFailure("refused", str(error))
+    return compile_slice(part, options, _SECONDS, cancelled)
+
+
+def _cost(result: Build | CompileFailure, arch: str, launch: _Launch | None) -> Iterator[Cost]:
+    if isinstance(result, CompileFailure) or not result.resources:
+        return
+    resources = next(iter(result.resources.values()))
+    try:
+        load = occupancy(arch, resources, launch.threads, launch.shared) if launch else None
+    except (ValueError, UnknownArchitecture):
+        load = None
+    yield Cost(arch, resources, load, resources.static_shared + (launch.shared if launch else 0))
+
+
+def _messages(document: Document, result: Build | CompileFailure) -> Iterator[Message]:
+    """The compiler's messages; one about another file says which."""
+    if isinstance(result, CompileFailure) and result.kind != "source":
+        return  # nothing is wrong with the source: what is missing is said where the figures would be
+    for found in result.diagnostics:
+        if found.severity != "note":
+            yield _message(document, found)
+
+
+def _message(document: Document, found: Diagnostic) -> Message:
+    here = found.file in ("", document.path, Path(document.path).name)
+    if not here:
+        where = f"{Path(found.file).name}:{found.line}: " if found.line else f"{Path(found.file).name}: "
+        return Message(found.severity, where + found.message, 0, b"")
+    if not 0 < found.line <= len(document.line_starts):
+        return Message(found.severity, found.message, 0, b"")
+    return Message(found.severity, found.message, found.line, line_text(document, found.line))
+
+
+def line_text(document: Document, number: int) -> bytes:
+    """A 1-based line without its line end."""
+    starts = document.line_starts
+    end = starts[number] if number < len(starts) else len(document.text)
+    return document.text[starts[number - 1] : end].rstrip(b"\r\n")

@@ -1,0 +1,221 @@
+"""The facts of all kernels that are open: asked for at once, found in the background, told when they are there.
+
+One thread of ours compiles, in the compiler's own child process. It begins after a pause in typing, takes the kernels
+that were edited or looked at first, and drops what an edit has overtaken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from attrs import define, frozen
+
+from agent.source.kernel import Kernel
+from cuda_lsp.facts.facts import Facts
+from cuda_lsp.session import Session, Snapshot, ordinals
+
+log = logging.getLogger(__name__)
+
+# of a file with hundreds of kernels, not all are compiled because it was opened; those that are looked at are
+AT_ONCE = 12
+# a compilation that nobody waits for any more may end by itself: starting the compiler anew takes longer than most
+_PATIENCE = 1.0
+
+
+@frozen
+class Place:
+    """A kernel of a document: the ``ordinal``-th of its name."""
+
+    uri: str
+    name: str
+    ordinal: int
+
+
+@frozen
+class Known:
+    """Facts, and whether they are about the text as it is now."""
+
+    facts: Facts
+    fresh: bool
+
+
+@define
+class _Entry:
+    key: str
+    facts: Facts
+
+
+@frozen
+class _Job:
+    place: Place
+    key: str
+    snapshot: Snapshot
+    kernel: Kernel
+
+
+class FactStore:
+    """``changed(uri)`` is called on the event loop whenever something new is known about a document."""
+
+    def __init__(self, session: Session, later: Callable[..., None], changed: Callable[[str], None]) -> None:
+        self._session = session
+        self._later = later
+        self._changed = changed
+        self._known: dict[Place, _Entry] = {}
+        self._wanted: dict[str, dict[Place, None]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._queue: list[_Job] = []
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ended = False
+        self.generation = 0
+        """Grows whenever what :meth:`of` says may have changed without an edit."""
+        session.subscribe(self._on_change)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def of(self, snapshot: Snapshot, kernel: Kernel) -> Known | None:
+        """What is known about a kernel, without waiting."""
+        entry = self._known.get(place_of(snapshot, kernel))
+        return Known(entry.facts, entry.key == self._key(snapshot, kernel)) if entry else None
+
+    def want(self, snapshot: Snapshot, kernel: Kernel) -> None:
+        """Somebody looks at this kernel: find its facts soon, and keep them up to date."""
+        place = place_of(snapshot, kernel)
+        wanted = self._wanted.setdefault(snapshot.uri, {})
+        known = self.of(snapshot, kernel)
+        first = place not in wanted
+        wanted.pop(place, None)
+        wanted[place] = None  # the last is the most urgent
+        if first and (known is None or not known.fresh):
+            self._wait(snapshot.uri, 0.0)
+
+    def again(self) -> None:
+        """Something outside the documents changed (a header, a setting): find everything anew."""
+        self.generation += 1
+        for entry in self._known.values():
+            entry.key = ""
+        for snapshot in self._session.snapshots():
+            self._wait(snapshot.uri, 0.0)
+
+    # --- waiting for a pause ---------------------------------------------------------------------------------------
+
+    def _on_change(self, old: Snapshot | None, new: Snapshot | None) -> None:
+        if new is None:
+            assert old is not None
+            self._forget(old.uri)
+            return
+        if self._session.settings.compile:
+            self._wait(new.uri, self._session.settings.delay / 1e3 if old else 0.0)
+
+    def _wait(self, uri: str, seconds: float) -> None:
+        if (timer := self._timers.pop(uri, None)) is not None:
+            timer.cancel()
+        self._timers[uri] = asyncio.get_running_loop().call_later(seconds, self._begin, uri)
+
+    def _forget(self, uri: str) -> None:
+        if (timer := self._timers.pop(uri, None)) is not None:
+            timer.cancel()
+        self._wanted.pop(uri, None)
+        for place in [place for place in self._known if place.uri == uri]:
+            del self._known[place]
+
+    def _begin(self, uri: str) -> None:
+        """The pause is there: queue what is not known, the most urgent first."""
+        self._timers.pop(uri, None)
+        snapshot = self._session.snapshot(uri)
+        if snapshot is None or not self._session.settings.compile or self._ended:
+            return
+        jobs = [self._job(snapshot, kernel) for kernel in snapshot.document.kernels]
+        wanted = {place: rank for rank, place in enumerate(reversed(self._wanted.get(uri, {})), -len(jobs))}
+        chosen = [
+            job
+            for number, job in enumerate(jobs)
+            if self._is_stale(job) and (number < AT_ONCE or job.place in self._known or job.place in wanted)
+        ]
+        chosen.sort(key=lambda job: wanted.get(job.place, job.place not in self._known))
+        with self._condition:
+            self._queue = [job for job in self._queue if job.place.uri != uri] + chosen
+            self._condition.notify()
+        if chosen and self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="cuda-lsp facts", daemon=True)
+            self._thread.start()
+
+    def _is_stale(self, job: _Job) -> bool:
+        entry = self._known.get(job.place)
+        return entry is None or entry.key != job.key
+
+    def _job(self, snapshot: Snapshot, kernel: Kernel) -> _Job:
+        return _Job(place_of(snapshot, kernel), self._key(snapshot, kernel), snapshot, kernel)
+
+    def _key(self, snapshot: Snapshot, kernel: Kernel) -> str:
+        """Changes whenever the facts may: with the kernel's text, and with all text outside the kernels."""
+        own = snapshot.text[kernel.span.start : kernel.span.end]
+        parts = (own, snapshot.once(surroundings), self._session.settings.target.encode())
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+    # --- in the thread ---------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                while not self._queue and not self._ended:
+                    self._condition.wait()
+                if self._ended:
+                    return
+                job = self._queue.pop(0)
+            try:
+                facts = self._find(job)
+            except Exception as error:  # one kernel that cannot be examined must not end the figures of all
+                log.exception("could not examine a kernel")
+                facts = Facts(problem=f"an error of cuda-lsp ({type(error).__name__}); the log says more")
+            if facts is not None:
+                self._later(self._found, job, facts)
+
+    def _find(self, job: _Job) -> Facts | None:
+        from cuda_lsp.facts.examine import examine
+
+        began = time.monotonic()
+
+        def overtaken() -> bool:
+            newest = self._session.snapshot(job.place.uri)
+            stale = newest is None or newest.version != job.snapshot.version
+            return self._ended or (stale and time.monotonic() - began > _PATIENCE)
+
+        facts = examine(job.snapshot.document, job.kernel, self._session.settings.target, overtaken)
+        return None if overtaken() else facts
+
+    def _found(self, job: _Job, facts: Facts) -> None:
+        if self._session.snapshot(job.place.uri) is not None:
+            self._known[job.place] = _Entry(job.key, facts)
+            self.generation += 1
+            self._changed(job.place.uri)
+
+    def end(self) -> None:
+        """Stop the thread and the compiler's children."""
+        with self._condition:
+            self._ended = True
+            self._queue.clear()
+            self._condition.notify()
+        if self._thread is not None:
+            from agent.execution.compiler import shutdown
+
+            shutdown()
+
+
+def place_of(snapshot: Snapshot, kernel: Kernel) -> Place:
+    return Place(snapshot.uri, kernel.qualified_name, snapshot.once(ordinals)[kernel.span.start])
+
+
+def surroundings(snapshot: Snapshot) -> bytes:
+    """A digest of all text outside the kernels: helpers, constants and host code that kernels depend on."""
+    digest, at = hashlib.blake2b(), 0
+    for kernel in snapshot.document.kernels:
+        digest.update(snapshot.text[at : kernel.span.start])
+        at = kernel.span.end
+    digest.update(snapshot.text[at:])
+    return digest.digest()

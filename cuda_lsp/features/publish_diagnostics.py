@@ -1,0 +1,44 @@
+"""Diagnostics for clients that do not ask for them: sent after each change, with the version they are about."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lsprotocol import types
+
+from cuda_lsp.diagnostics import diagnostics
+from cuda_lsp.server import CudaServer
+from cuda_lsp.session import Snapshot
+
+
+def register(server: CudaServer) -> None:
+    if server.session.client.pulls_diagnostics:
+        return
+    waiting: set[str] = set()
+
+    def publish(uri: str) -> None:
+        waiting.discard(uri)
+        snapshot = server.session.snapshot(uri)
+        if snapshot is not None:
+            found = diagnostics(server, snapshot)
+            server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, snapshot.version))
+
+    def soon(uri: str) -> None:
+        """After the message at hand; several changes in a row are answered once."""
+        if uri not in waiting:
+            waiting.add(uri)
+            asyncio.get_running_loop().call_soon(publish, uri)
+
+    def on_change(old: Snapshot | None, new: Snapshot | None) -> None:
+        if new is not None:
+            soon(new.uri)
+        elif old is not None:
+            server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(old.uri, []))
+
+    server.session.subscribe(on_change)
+
+    def again() -> None:
+        for snapshot in server.session.snapshots():
+            soon(snapshot.uri)
+
+    server.at_refresh(again)
