@@ -47,9 +47,9 @@ def changed_lines(old: bytes, new: bytes) -> int:
 
 
 def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
-    """The nodes worth proposing: right, precise enough, better than the original, and on the front of speed, error and
-    size of the change; fastest first, but a small win in a large change never comes first."""
-    accepted = ("same", "better", "less") if lossy else ("same", "better")
+    """The nodes worth proposing: right, no less precise as far as it could be told, better than the original, and on the
+    front of speed, error and size of the change; fastest first, but a small win in a large change never comes first."""
+    accepted = ("same", "better", "unchecked", *(("less",) if lossy else ()))
     worthy = [
         node
         for node in nodes
@@ -72,7 +72,7 @@ def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
 
 def _costs(node: Node) -> tuple[float, float, float]:
     assert node.verdict is not None
-    lossy = 1.0 if node.verdict.precision.state == "less" else 0.0
+    lossy = {"less": 2.0, "unchecked": 1.0}.get(node.verdict.precision.state, 0.0)
     # Ratios within one per cent are one figure: a longer rewrite has to earn its lines.
     return (-round(node.ratio, 2), lossy, float(node.changed_lines))
 

@@ -59,12 +59,17 @@ def test_front_refuses_the_wrong_the_lossy_and_the_slow():
         node("wrong", ratio=3.0, state="wrong"),
         node("undecided", ratio=3.0, state="undecided"),
         node("lossy", ratio=3.0, precision="less"),
-        node("unchecked", ratio=3.0, precision="unchecked"),
         node("tiny", ratio=1.019),
         node("unknown", ratio=None),
     ]
     assert front(nodes, 3, lossy=False) == ()
     assert [n.identifier for n in front(nodes, 3, lossy=True)] == ["lossy"]
+
+
+def test_what_was_checked_comes_before_what_was_not():
+    nodes = [node("unchecked", ratio=2.0, precision="unchecked"), node("checked", ratio=2.0)]
+    assert [n.identifier for n in front(nodes, 3, lossy=False)] == ["checked"]
+    assert [n.identifier for n in front(nodes[:1], 3, lossy=False)] == ["unchecked"]
 
 
 def test_front_keeps_the_shorter_of_two_equally_fast_ones():
