@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
@@ -30,6 +31,8 @@ class Client:
     applies_edits: bool = False
     versioned_edits: bool = False
     progress: bool = False
+    asks: bool = False
+    reviews: bool = False
 
 
 def client_of(params: types.InitializeParams, encoding: str) -> Client:
@@ -61,12 +64,15 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         applies_edits=has("workspace.apply_edit"),
         versioned_edits=has("workspace.workspace_edit.document_changes"),
         progress=has("window.work_done_progress"),
+        asks=has("window.show_message"),
+        reviews=has("experimental.cudaLsp.review"),
     )
 
 
 def _at(value: Any, path: str) -> Any:
     for name in path.split("."):
-        value = getattr(value, name, None)
+        # what lies under `experimental` comes as plain objects
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
         if value is None:
             return None
     return value

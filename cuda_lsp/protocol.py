@@ -30,6 +30,9 @@ CANCEL = "cuda-lsp.cancel"
 SHOW_KERNEL = "cuda-lsp.showKernel"
 SHOW_HINTS = "cuda-lsp.showHints"
 
+REVIEW_NOTIFICATION = "cuda-lsp/review"
+"""To clients that announced ``experimental.cudaLsp.review``: show this review."""
+
 
 @frozen
 class KernelReference:

@@ -19,9 +19,14 @@ from pygls.lsp.server import LanguageServer
 import cuda_lsp
 from agent.source.kernel import Kernel
 from cuda_lsp import features
+from cuda_lsp.applying import Applier
 from cuda_lsp.client import client_of
 from cuda_lsp.facts.store import FactStore
+from cuda_lsp.jobs import Jobs
+from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.parent import watch
+from cuda_lsp.proposals.book import Proposals
+from cuda_lsp.proposals.store import Store, default_folder
 from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.transport import Tracer, Transport
 
@@ -50,7 +55,7 @@ class CudaServer(LanguageServer):
 
     protocol: Transport
 
-    def __init__(self, tracer: Tracer | None = None) -> None:
+    def __init__(self, tracer: Tracer | None = None, workers: Pool | None = None) -> None:
         super().__init__(
             "cuda-lsp",
             cuda_lsp.__version__,
@@ -67,6 +72,11 @@ class CudaServer(LanguageServer):
         self.session = Session()
         self.facts = FactStore(self.session, self.later, lambda uri: self.refresh())
         self.at_end(self.facts.end)
+        self.jobs = Jobs(self.later, workers)
+        self.at_end(self.jobs.close)
+        self.applier = Applier(self.session, self.workspace_apply_edit_async)
+        self.proposals = Proposals(self.session, self.applier, Store(default_folder()), self.say)
+        self.jobs.subscribe(self.proposals.heard)
         self.lens_sources: list[LensSource] = []
         """What features put over a kernel, after its figures and hints."""
         self.obstacles: list[Obstacle] = []

@@ -37,6 +37,8 @@ class Transport(LanguageServerProtocol):
     _server: CudaServer
     tracer: Tracer | None = None
     initialized = False
+    work_done_token: str | int | None = None
+    """What the command that is being handled was sent with: handlers of commands are told their arguments only."""
 
     # --- documents -------------------------------------------------------------------------------------------------
 
@@ -52,6 +54,13 @@ class Transport(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         self._server.session.close(params.text_document.uri)
+
+    # --- commands --------------------------------------------------------------------------------------------------
+
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:
+        self.work_done_token = params.work_done_token
+        return (yield from super().lsp_workspace__execute_command(params))
 
     # --- life ------------------------------------------------------------------------------------------------------
 

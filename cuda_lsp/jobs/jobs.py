@@ -1,6 +1,7 @@
 """Jobs from the server's side. All state is changed on the thread that calls; workers only post to it."""
 
 import itertools
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from cuda_lsp.worker.messages import Ended, Message, Options, Staged, Task
 
 Listener = Callable[[Job, Listened], None]
 Post = Callable[[Callable[[], None]], None]
+
+log = logging.getLogger(__name__)
 
 MOST_WAITING = 64
 KEPT = 64
@@ -100,10 +103,10 @@ class Jobs:
                 self.cancel(job.id)
 
     def close(self) -> None:
-        """Kill everything. No job is started after this."""
+        """Kill everything, from any thread, and tell nobody: the server ends. No job is started after this."""
         self._closed = True
-        for job in self.all():
-            self.cancel(job.id)
+        for stop in tuple(self._stops.values()):
+            stop.set()
         self._pool.close()
 
     def _in(self, state: str) -> list[Job]:
@@ -123,7 +126,10 @@ class Jobs:
         for identifier in ended[: max(0, len(ended) - KEPT)]:
             del self._jobs[identifier]
         for listener in tuple(self._listeners):
-            listener(job, message)
+            try:
+                listener(job, message)
+            except Exception:  # what one listener gets wrong costs neither the job nor the others
+                log.exception("a listener failed on %s", job)
 
     def _work(self, job: Job, stop: threading.Event) -> None:
         """On a thread of the job's own."""

@@ -18,7 +18,7 @@ def stage(event: Message) -> tuple[str, int, int] | None:
         case events.HeadroomFound():
             return "looking for ideas", 0, 0
         case events.IdeasFound(parent, ideas):
-            return f"{len(ideas)} ideas{'' if parent == '0' else f' on top of {parent}'}", 0, 0
+            return f"{len(ideas)} idea{'s' * (len(ideas) != 1)}{'' if parent == '0' else f' on top of {parent}'}", 0, 0
         case events.RoundStarted(number, candidates):
             return f"round {number}: judging {candidates} candidates", 0, 0
         case events.CandidateJudged():

@@ -74,6 +74,10 @@ class Proposals:
         uri = next((uri for uri, kept in self._kept.items() if any(p.id == identifier for p in kept)), None)
         return next((p for p in self.all(uri) if p.id == identifier), None) if uri is not None else None
 
+    def waiting(self, uri: str) -> bool:
+        """Whether the user still has to decide about something there."""
+        return any(proposal.open for proposal in self._kept.get(uri, ()))
+
     def heard(self, job: Job, message: Listened) -> None:
         """What a job did: to be subscribed to the jobs."""
         if job.kind != KIND:

@@ -164,6 +164,13 @@ def why_text(verdict: Verdict) -> str:
     return ", ".join([*moved, *registers])
 
 
+def evidence_lines(verdict: Verdict) -> tuple[str, ...]:
+    """What the verdict rests on: what moved, what each gate said, what was not checked."""
+    gates = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
+    unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
+    return tuple(text for text in (why_text(verdict), *gates, *unchecked) if text)
+
+
 def _number(value: float) -> str:
     if value == int(value) and abs(value) < 100_000:
         return str(int(value))

@@ -12,7 +12,7 @@ from agent.workload.program import Program
 from agent.workload.rewrite import plan_of
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, open_document
-from cuda_lsp.terminal.render import verdict_text, why_text
+from cuda_lsp.terminal.render import evidence_lines, verdict_text
 from cuda_lsp.terminal.revision import at_revision
 from cuda_lsp.worker.messages import Ended, Staged, Task
 from cuda_lsp.worker.opening import open_task, setting_of
@@ -37,7 +37,10 @@ def run(task: Task, tell: Tell) -> Ended:
     right = verdict.correctness.state == "right"
     reason = ("right" if lossless or task.options.lossy else "less precise") if right else verdict.correctness.state
     return Ended(
-        reason, f"{name} against {_words(task)}: {verdict_text(verdict)}", verdict=verdict, lines=_lines(verdict)
+        reason,
+        f"{name} against {_words(task)}: {verdict_text(verdict)}",
+        verdict=verdict,
+        lines=evidence_lines(verdict),
     )
 
 
@@ -82,9 +85,3 @@ def prepared_or_error(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
     if prepared.contract.broken:
         raise CommandError(Exit.BROKEN, f"the original breaks its own contract: {prepared.contract.summary}")
     return prepared
-
-
-def _lines(verdict: Verdict) -> tuple[str, ...]:
-    gated = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
-    unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
-    return tuple(line for line in (why_text(verdict), *gated, *unchecked) if line)

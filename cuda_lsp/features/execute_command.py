@@ -1,0 +1,117 @@
+"""The commands that start work on a kernel. Each answers at once with the job's id, or with null and a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import cattrs
+from attrs import evolve
+from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
+from pygls.uris import to_fs_path
+
+from agent.ideas.idea import Scope
+from agent.source.kernel import Kernel
+from cuda_lsp import protocol
+from cuda_lsp.jobs import JobRefused
+from cuda_lsp.server import CudaServer
+from cuda_lsp.session import Snapshot
+from cuda_lsp.worker.messages import Options
+
+KINDS = {
+    protocol.SUGGEST: "suggest",
+    protocol.OPTIMIZE: "optimize",
+    protocol.VERIFY: "verify",
+    protocol.BENCHMARK: "benchmark",
+    protocol.DESCRIBE: "describe",
+}
+# What a lone text means as the second argument.
+_LONE = {protocol.OPTIMIZE: "scope", protocol.SUGGEST: "scope", protocol.VERIFY: "against"}
+_SETTABLE = ("scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target")
+_MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
+
+NO_MODEL = (
+    "an idea in your own words needs a language model to turn it into code, and none is configured. "
+    "The ideas of the catalogue need none: Suggest ideas lists those that apply"
+)
+
+
+def register(server: CudaServer) -> None:
+    for command, kind in KINDS.items():
+        server.command(command)(_starter(server, command, kind))
+
+    @server.command(protocol.OWN_IDEA)
+    def own_idea(*arguments: Any) -> None:
+        if not arguments:
+            raise JsonRpcInvalidParams("expected a kernel, and the idea as text")
+        protocol.read_reference(arguments[0])
+        server.say(NO_MODEL)
+
+    @server.command(protocol.CANCEL)
+    def cancel(*arguments: Any) -> bool:
+        """Of a job by its id, or of whatever is done to a kernel. True where there was something to cancel."""
+        if len(arguments) != 1:
+            raise JsonRpcInvalidParams("expected the id of a job, as the command that started it answered, or a kernel")
+        if isinstance(arguments[0], str):
+            return server.jobs.cancel(arguments[0])
+        wanted = protocol.read_reference(arguments[0])
+        job = server.jobs.active(wanted.uri, wanted.kernel)
+        return job is not None and server.jobs.cancel(job.id)
+
+    def busy(snapshot: Snapshot, kernel: Kernel, command: str) -> str | None:
+        job = server.jobs.active(snapshot.uri, kernel.qualified_name) if command in KINDS else None
+        return f"a job is already running on {kernel.name} ({job.stage}); cancel it first" if job else None
+
+    server.obstacles.append(busy)
+
+    def left(old: Snapshot | None, new: Snapshot | None) -> None:
+        # A closed file is still a file; a closed document that never was one is gone, and so is what it was done for.
+        if old is not None and new is None and not old.path:
+            server.jobs.leave(old.uri)
+
+    server.session.subscribe(left)
+
+
+def _starter(server: CudaServer, command: str, kind: str) -> Callable[..., str | None]:
+    def start(*arguments: Any) -> str | None:
+        if not 1 <= len(arguments) <= 2:
+            raise JsonRpcInvalidParams("expected a kernel, and options at most")
+        wanted = protocol.read_reference(arguments[0])
+        options = read_options(command, arguments[1] if len(arguments) == 2 else None)
+        try:
+            snapshot, kernel = protocol.find_kernel(server.session, wanted)
+            return start_job(server, kind, snapshot, kernel.qualified_name, options)
+        except (JsonRpcContentModified, JobRefused) as problem:
+            server.say(str(problem))
+            return None
+
+    return start
+
+
+def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, options: Options) -> str:
+    """With what the session adds to the options. Raises JobRefused."""
+    if not options.target:
+        options = evolve(options, target=server.session.settings.target)
+    if not snapshot.path:
+        folder = server.session.folder_of(snapshot) or next(iter(server.session.folders), None)
+        options = evolve(options, folder=(to_fs_path(folder) or "") if folder else "")
+    return server.jobs.start(kind, snapshot, kernel, options)
+
+
+def read_options(command: str, told: object) -> Options:
+    """The second argument of a command: an object, or for some commands a lone text. Raises JsonRpcInvalidParams."""
+    if told is None:
+        return Options()
+    if isinstance(told, str) and command in _LONE:
+        told = {_LONE[command]: told}
+    if not isinstance(told, Mapping) or not set(told) <= set(_SETTABLE):
+        raise JsonRpcInvalidParams(f"the options of {command} are an object with some of {', '.join(_SETTABLE)}")
+    try:
+        options: Options = cattrs.structure({**attrs.asdict(Options()), **told}, Options)
+        Scope(options.scope)
+    except (cattrs.BaseValidationError, TypeError, ValueError) as error:
+        raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
+    if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):
+        raise JsonRpcInvalidParams(f"at most {', '.join(f'{most} {name}' for name, most in _MOST.items())}")
+    return options

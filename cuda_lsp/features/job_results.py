@@ -1,0 +1,115 @@
+"""What the user is told when a job ends, and what can be done with it from there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from lsprotocol import types
+
+from cuda_lsp.describing import write_directive
+from cuda_lsp.features.execute_command import start_job
+from cuda_lsp.jobs import Job, JobRefused
+from cuda_lsp.jobs.job import DONE, FAILED, Listened
+from cuda_lsp.reviewing import review_of, show_review, summary
+from cuda_lsp.server import CudaServer
+from cuda_lsp.worker.messages import Options
+
+log = logging.getLogger(__name__)
+
+_BAD = ("wrong", "less precise", "undecided", "broken original")
+
+
+def register(server: CudaServer) -> None:
+    def heard(job: Job, message: Listened) -> None:
+        if job.state in (DONE, FAILED):
+            _log(server, job)
+            server.task(_told(server, job))
+
+    server.jobs.subscribe(heard)
+
+
+def _log(server: CudaServer, job: Job) -> None:
+    """The details, where a user who wants them looks."""
+    lines = [f"{job.id} {job.kind} {job.kernel}: {job.message}", *(job.ended.lines if job.ended else ())]
+    server.window_log_message(types.LogMessageParams(types.MessageType.Info, "\n  ".join(lines)))
+    if job.ended and job.ended.detail:
+        log.error("%s", job.ended.detail)
+
+
+async def _told(server: CudaServer, job: Job) -> None:
+    if job.state == FAILED or job.ended is None:
+        server.say(f"{job.kernel}: {job.message}", types.MessageType.Error)
+    elif job.kind == "optimize":
+        await _proposed(server, job)
+    elif job.kind == "suggest" and job.ended.ideas:
+        await _suggested(server, job)
+    elif job.kind == "describe" and job.ended.directive:
+        await write_directive(server, job)
+    else:
+        bad = job.ended.reason in _BAD
+        server.say(job.message, types.MessageType.Warning if bad else types.MessageType.Info)
+
+
+async def _proposed(server: CudaServer, job: Job) -> None:
+    fresh = [proposal for proposal in server.proposals.all(job.uri) if proposal.job == job.id]
+    if not fresh:
+        assert job.ended is not None
+        text = f"{job.kernel}: {job.message or job.ended.reason}"
+        bad = job.ended.reason in _BAD
+        server.say(text, types.MessageType.Warning if bad else types.MessageType.Info)
+        return
+    first = fresh[0]
+    more = f" ({len(fresh)} proposals)" if len(fresh) > 1 else ""
+    text = f"{job.kernel}: {first.title}: {summary(first)}{more}"
+    note = f"; {first.note}" if first.note else ""
+
+    def review() -> None:
+        found = review_of(server, first.id)
+        if found is None:
+            server.say("this proposal is gone: a newer one replaced it")
+        else:
+            show_review(server, found)
+
+    async def accept() -> None:
+        applied = await server.proposals.accept(first.id)
+        if not applied.ok:
+            server.say(applied.message)
+
+    async def dismiss() -> None:
+        return None
+
+    async def reviewed() -> None:
+        review()
+
+    await _ask(server, text + note, {"Review": reviewed, "Accept": accept, "Later": dismiss})
+
+
+async def _suggested(server: CudaServer, job: Job) -> None:
+    assert job.ended is not None
+
+    def trying(name: str) -> Callable[[], Awaitable[None]]:
+        async def attempt() -> None:
+            snapshot = server.session.snapshot(job.uri)
+            try:
+                if snapshot is None:
+                    raise JobRefused("the document was closed")
+                start_job(server, "optimize", snapshot, job.kernel, Options(scope=job.options.scope, only=(name,)))
+            except JobRefused as problem:
+                server.say(str(problem))
+
+        return attempt
+
+    await _ask(server, job.message, {f"Try {idea.name}": trying(idea.name) for idea in job.ended.ideas[:3]})
+
+
+async def _ask(server: CudaServer, text: str, actions: dict[str, Callable[[], Awaitable[None]]]) -> None:
+    """A message with buttons where the client has them, else without."""
+    if not server.session.client.asks:
+        server.say(text, types.MessageType.Info)
+        return
+    items = [types.MessageActionItem(title) for title in actions]
+    params = types.ShowMessageRequestParams(types.MessageType.Info, f"cuda-lsp: {text}", items)
+    chosen = await server.window_show_message_request_async(params)
+    if chosen is not None and chosen.title in actions:
+        await actions[chosen.title]()
