@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
 from agent.analysis.symbols import reference_takers
+from agent.analysis.syntax import text
 from agent.source.document import Document
 
 CONTAINERS = frozenset(
@@ -30,12 +31,13 @@ _WORDS = re.compile(r"\b[A-Za-z_]\w*")
 class FileFacts:
     """``constants``: integers with a name. ``takers``: functions that may change an argument. ``arrays``: the arrays
     that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
-    integers included)."""
+    integers included). ``functions``: functions and macros with parameters that the file defines or declares."""
 
     constants: Mapping[str, int]
     takers: frozenset[str]
     arrays: frozenset[str]
     fixed: frozenset[str]
+    functions: frozenset[str] = frozenset()
 
 
 @frozen
@@ -47,6 +49,7 @@ class _Item:
     takers: frozenset[str] = frozenset()
     arrays: frozenset[str] = frozenset()
     scalars: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=8)
@@ -59,6 +62,7 @@ def file_facts(document: Document) -> FileFacts:
         takers=frozenset({"swap"}).union(*(item.takers for item in items)),
         arrays=frozenset().union(*(item.arrays for item in items)),
         fixed=_plain(tuple(pair for item in items for pair in item.macros)) | scalars,
+        functions=frozenset().union(*(item.functions for item in items)),
     )
 
 
@@ -87,13 +91,28 @@ def _item(node: Node) -> _Item:
 
 
 def _read(node: Node, source: bytes) -> _Item:
+    functions = frozenset(_functions(node))
     if node.type == "function_definition":
         macros, _ = definitions(node) if b"#" in source else ((), ())
         declarator = node.child_by_field_name("declarator")
         takes = declarator is not None and b"&" in (declarator.text or b"")
-        return _Item(macros=macros, takers=reference_takers(node) - {"swap"} if takes else frozenset())
+        takers = reference_takers(node) - {"swap"} if takes else frozenset()
+        return _Item(macros=macros, takers=takers, functions=functions)
     macros, variables = definitions(node)
-    return _Item(macros, variables, reference_takers(node) - {"swap"}, constant_arrays(node), steady_scalars(node))
+    takers = reference_takers(node) - {"swap"}
+    return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions)
+
+
+def _functions(node: Node) -> Iterator[str]:
+    """The names that an item defines or declares as functions."""
+    if node.type == "preproc_function_def":
+        yield text(node.child_by_field_name("name"))
+        return
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    if declarator is not None:
+        yield text(declarator.child_by_field_name("declarator")).split("::")[-1]
 
 
 @lru_cache(maxsize=8)
@@ -120,4 +139,5 @@ def restricted(facts: FileFacts, names: Iterable[str]) -> FileFacts:
         facts.takers & (wanted | {"swap"}),
         facts.arrays & wanted,
         facts.fixed & wanted,
+        facts.functions & wanted,
     )

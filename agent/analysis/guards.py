@@ -1,15 +1,19 @@
 """Under which conditions a place is reached, and whether one thread meets them."""
 
-from collections.abc import Iterator, Mapping
+import operator as op
+from collections.abc import Iterable, Iterator
 
+import numpy as np
+import numpy.typing as npt
 from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.syntax import LOOPS, ancestors, bare, contains, descendants, statements, text
 from agent.analysis.values import Scope, difference, value
+from agent.analysis.vectors import Names, vector
 
 LEAPS = frozenset(("return_statement", "continue_statement", "break_statement", "goto_statement"))
-_COMPARISONS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==", "!=": "!="}
+COMPARISONS = {"<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge, "==": op.eq, "!=": op.ne}
 
 
 @frozen(eq=False)
@@ -79,49 +83,49 @@ def _inside_lambda(node: Node, function: Node) -> bool:
     return any(parent.type == "lambda_expression" and contains(function, parent) for parent in ancestors(node))
 
 
-def holds(condition: Node | None, scope: Scope, values: Mapping[str, int]) -> bool | None:
-    """Whether a condition holds where the names have these values; None where that is not known."""
+Decision = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+"""For each thread: surely so, surely not so. Neither where it is not known."""
+
+UNDECIDED: Decision = (np.asarray(False), np.asarray(False))
+
+
+def decide(condition: Node | None, scope: Scope, names: Names) -> Decision:
+    """For which threads a condition holds, and for which it does not, where the names have these values."""
     condition = bare(condition)
     if condition is None:
-        return None
+        return UNDECIDED
+    operator = text(condition.child_by_field_name("operator"))
     if condition.type == "binary_expression":
-        operator = text(condition.child_by_field_name("operator"))
-        left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
         if operator in ("&&", "||"):
-            one, two = holds(left, scope, values), holds(right, scope, values)
-            decisive = operator == "||"
-            if decisive in (one, two):
-                return decisive
-            return None if None in (one, two) else not decisive
-        if operator in _COMPARISONS:
-            apart = difference(condition, scope).evaluate(values)
-            return None if apart is None else _compare(apart, operator)
-    if condition.type == "unary_expression" and text(condition.child_by_field_name("operator")) == "!":
-        inner = holds(condition.child_by_field_name("argument"), scope, values)
-        return None if inner is None else not inner
-    number = value(condition, scope).evaluate(values)
-    return None if number is None else number != 0
+            one = decide(condition.child_by_field_name("left"), scope, names)
+            two = decide(condition.child_by_field_name("right"), scope, names)
+            if operator == "&&":
+                return one[0] & two[0], one[1] | two[1]
+            return one[0] | two[0], one[1] & two[1]
+        if operator in COMPARISONS:
+            apart = vector(difference(condition, scope), names)
+            return UNDECIDED if apart is None else _both(COMPARISONS[operator](apart, 0))
+    if condition.type == "unary_expression" and operator == "!":
+        yes, no = decide(condition.child_by_field_name("argument"), scope, names)
+        return no, yes
+    number = vector(value(condition, scope), names)
+    return UNDECIDED if number is None else _both(number != 0)
 
 
-def _compare(difference: int, operator: str) -> bool:
-    return {
-        "<": difference < 0,
-        "<=": difference <= 0,
-        ">": difference > 0,
-        ">=": difference >= 0,
-        "==": difference == 0,
-        "!=": difference != 0,
-    }[operator]
+def _both(answer: npt.NDArray[np.bool_]) -> Decision:
+    return np.asarray(answer), np.logical_not(answer)
 
 
-def reaches(found: tuple[Guard, ...], scope: Scope, values: Mapping[str, int]) -> bool | None:
-    """Whether a thread with these values passes all the guards: False as soon as one is known to stop it, True only
-    where all are known."""
-    sure = True
+def decided(decision: Decision) -> bool:
+    """Whether the answer is known for every thread."""
+    return bool(np.all(decision[0] | decision[1]))
+
+
+def stopped(found: Iterable[Guard], scope: Scope, names: Names) -> npt.NDArray[np.bool_]:
+    """The threads that some guard is known to keep away."""
+    away = np.asarray(False)
     for guard in found:
-        held = None if guard.kind == "switch" else holds(guard.condition, scope, values)
-        if held is None:
-            sure = False
-        elif held != guard.taken:
-            return False
-    return True if sure else None
+        if guard.kind != "switch":
+            yes, no = decide(guard.condition, scope, names)
+            away = away | (no if guard.taken else yes)
+    return away

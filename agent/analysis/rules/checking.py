@@ -75,7 +75,7 @@ def _run(
     except SourceError:
         return
     bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None
-    view = View(facts, shapes, block, bounds, sizes, raised)
+    view = View(facts, shapes, block, bounds, sizes, raised, shared.functions)
     for rule in rules():
         for found in rule.examine(view):
             yield named(found, rule.id)
@@ -172,4 +172,4 @@ def _number(written: str, constants: Mapping[str, int]) -> int | None:
 
 
 def _frozen(facts: FileFacts) -> tuple[object, ...]:
-    return tuple(facts.constants.items()), facts.takers, facts.arrays, facts.fixed
+    return tuple(facts.constants.items()), facts.takers, facts.arrays, facts.fixed, facts.functions

@@ -3,17 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
+import numpy as np
 from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly
 from agent.analysis.coalescing import BANKS, SECTOR, WORD, unrolled
-from agent.analysis.guards import Guard, holds, reaches
+from agent.analysis.guards import Guard, decide, decided, stopped
 from agent.analysis.loops import trip_values
-from agent.analysis.rules.view import Lane, View
+from agent.analysis.rules.view import Lanes, View
 from agent.analysis.syntax import bare, text
 from agent.analysis.values import Scope, is_uniform
+from agent.analysis.vectors import Column, vector
 
 PITCH = 1024
 """Stands for the length of a row that is not known: long, and each row begins on a sector's edge."""
@@ -104,54 +106,50 @@ def rare(conditions: tuple[Guard, ...], view: View) -> bool:
     there is not known either."""
     scope, warps = view.facts.scope, view.warps
     return any(
-        guard.kind == "switch" or (bool(warps) and _equality(guard.condition, guard.taken, scope, warps[0][0]))
+        guard.kind == "switch" or (bool(warps) and _equality(guard.condition, guard.taken, scope, warps[0]))
         for guard in conditions
     )
 
 
-def _equality(condition: Node | None, taken: bool, scope: Scope, lane: Lane) -> bool:
+def _equality(condition: Node | None, taken: bool, scope: Scope, lanes: Lanes) -> bool:
     condition = bare(condition)
     if condition is None:
         return False
     operator = text(condition.child_by_field_name("operator"))
     if condition.type == "unary_expression" and operator == "!":
-        return _equality(condition.child_by_field_name("argument"), not taken, scope, lane)
+        return _equality(condition.child_by_field_name("argument"), not taken, scope, lanes)
     if condition.type != "binary_expression":
         return False
     sides = (condition.child_by_field_name("left"), condition.child_by_field_name("right"))
     if operator in ("&&", "||"):
-        found = [_equality(side, taken, scope, lane) for side in sides]
+        found = [_equality(side, taken, scope, lanes) for side in sides]
         return any(found) if (operator == "&&") == taken else all(found)
     wanted = (operator == "==") == taken if operator in ("==", "!=") else operator in ("&", "%")
     if not wanted or is_uniform(condition, scope):
         return False
-    return holds(condition, scope, lane) is None
-
-
-def active(warp: tuple[Lane, ...], conditions: tuple[Guard, ...], view: View) -> list[Lane]:
-    """The lanes that are not known to be stopped."""
-    return [lane for lane in warp if reaches(conditions, view.facts.scope, lane) is not False]
+    return not decided(decide(condition, scope, lanes))
 
 
 def _count(
-    index: Poly,
-    warp: tuple[Lane, ...],
-    conditions: tuple[Guard, ...],
-    pitches: Mapping[str, int],
-    size: int,
-    view: View,
+    index: Poly, warp: Lanes, conditions: tuple[Guard, ...], pitches: Mapping[str, int], size: int, view: View
 ) -> tuple[int, int] | None:
-    elements: set[int] = set()
-    lanes = active(warp, conditions, view)
-    for lane in lanes:
-        element = index.relative({**pitches, **lane})
-        if element is None:
-            return None
-        elements.add(element)
-    if len(lanes) < FEWEST_LANES:
+    """(sectors that a warp touches, sectors that would do)."""
+    elements = _elements(index, {**pitches, **warp}, conditions, view)
+    if elements is None or len(elements) < FEWEST_LANES:
         return None
-    touched = {at // SECTOR for element in elements for at in (element * size, element * size + size - 1)}
-    return len(touched), max(1, -(-len(elements) * size // SECTOR))
+    distinct = np.unique(elements)
+    first, last = distinct * size // SECTOR, (distinct * size + size - 1) // SECTOR
+    return len(np.unique(np.concatenate((first, last)))), max(1, -(-len(distinct) * size // SECTOR))
+
+
+def _elements(index: Poly, lanes: Lanes, conditions: tuple[Guard, ...], view: View) -> Column | None:
+    """What each lane touches that is not known to be stopped; up to a summand that is the same for all."""
+    found = vector(index, lanes, offsets=True)
+    if found is None:
+        return None
+    away = stopped(conditions, view.facts.scope, lanes)
+    count = np.size(lanes["threadIdx.x"])
+    return np.broadcast_to(found, count)[~np.broadcast_to(away, count)]
 
 
 def _exchanged(
@@ -179,7 +177,7 @@ def passes(access: Access, view: View) -> tuple[int, int] | None:
     best: tuple[int, int] | None = None
     for warp in view.warps:
         counted = [
-            _passes(index, active(tuple({**lane, **names} for lane in warp), conditions, view), size)
+            _passes(_elements(index, {**warp, **names}, conditions, view), size)
             for names in _turns(index, access, view)
         ]
         known = [one for one in counted if one is not None]
@@ -190,7 +188,7 @@ def passes(access: Access, view: View) -> tuple[int, int] | None:
     return best
 
 
-def _turns(index: Poly, access: Access, view: View) -> Iterator[Lane]:
+def _turns(index: Poly, access: Access, view: View) -> Iterator[Mapping[str, int]]:
     """The value of a loop's variable in the first turns of a loop that doubles or halves, where those are numbers."""
     for loop in view.facts.loops_around(access.node):
         if loop.step_kind != "+" and loop.atom in index.atoms and (values := trip_values(loop, 8)):
@@ -199,19 +197,13 @@ def _turns(index: Poly, access: Access, view: View) -> Iterator[Lane]:
     yield {}
 
 
-def _passes(index: Poly, lanes: list[Lane], size: int) -> tuple[int, int] | None:
-    if len(lanes) < FEWEST_LANES:
+def _passes(elements: Column | None, size: int) -> tuple[int, int] | None:
+    if elements is None or len(elements) < FEWEST_LANES:
         return None
-    groups = [lanes] if size <= WORD else [lanes[:16], lanes[16:]]
+    groups = [elements] if size <= WORD else [elements[:16], elements[16:]]
     total = 0
     for group in groups:
-        banks: dict[int, set[int]] = {}
-        for lane in group:
-            element = index.relative(lane)
-            if element is None:
-                return None
-            first = element * size // WORD
-            for word in range(first, first + max(1, size // WORD)):
-                banks.setdefault(word % BANKS, set()).add(word)
-        total += max((len(words) for words in banks.values()), default=0)
-    return total, sum(1 for group in groups if group)
+        first = group * size // WORD
+        words = np.unique(np.concatenate([first + more for more in range(max(1, size // WORD))]))
+        total += int(np.bincount(words % BANKS, minlength=BANKS).max()) if len(words) else 0
+    return total, sum(1 for group in groups if len(group))

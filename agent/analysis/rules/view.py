@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from functools import cached_property
 
-from attrs import frozen
+import numpy as np
+from attrs import field, frozen
 
 from agent.analysis.accesses import Access
 from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, guards
 from agent.analysis.launches import Extents, Shape
+from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
 
-Lane = Mapping[str, int]
+Lanes = Names
+"""The names of several threads: a number each, or one for each thread."""
 AXES = ("x", "y", "z")
 USUAL = ((32, 8, 1), (16, 16, 1), (32, 32, 1), (8, 8, 1))
 """Blocks that a two-dimensional kernel with no launch in sight is looked at with: only what holds for all is said."""
@@ -22,7 +25,8 @@ USUAL = ((32, 8, 1), (16, 16, 1), (32, 32, 1), (8, 8, 1))
 class View:
     """``launches`` are the shapes of the kernel's launches in its file, in text order. ``block`` is the block where all
     of them have the same. ``bounds`` is the first number of ``__launch_bounds__``. ``sizes`` are values of parameters
-    that a workload fixes. ``raised``: the file raises a limit of dynamic shared memory somewhere."""
+    that a workload fixes. ``raised``: the file raises a limit of dynamic shared memory somewhere. ``defined``: the
+    names that the kernel uses and its file defines as functions or macros."""
 
     facts: Facts
     launches: tuple[Shape, ...]
@@ -30,6 +34,8 @@ class View:
     bounds: int | None
     sizes: Mapping[str, int]
     raised: bool
+    defined: frozenset[str]
+    _guards: dict[Access, tuple[Guard, ...]] = field(factory=dict, init=False)
 
     @property
     def threads(self) -> int | None:
@@ -55,25 +61,33 @@ class View:
         return USUAL if self.axes <= {"x", "y"} and not self.launches else ()
 
     @cached_property
-    def warps(self) -> tuple[tuple[Lane, ...], ...]:
-        """The lanes of the first warp, for each of ``blocks``: names that have a value, threads told apart."""
+    def warps(self) -> tuple[Lanes, ...]:
+        """The lanes of the first warp, for each of ``blocks``."""
         return tuple(self.lanes(block, False) for block in self.blocks)
 
-    def lanes(self, block: tuple[int, int, int], exchanged: bool) -> tuple[Lane, ...]:
+    def lanes(self, block: tuple[int, int, int], exchanged: bool) -> Lanes:
         """The lanes of a block's first warp. ``exchanged``: x and y in each other's place."""
-        return tuple(self.names(block, thread) for thread in block_lanes(block, exchanged))
+        return self.names(block, np.array(block_lanes(block, exchanged), dtype=np.int64).T)
 
-    def names(self, block: tuple[int, int, int], thread: tuple[int, int, int]) -> Lane:
+    def names(self, block: tuple[int, int, int], threads: Column) -> Lanes:
+        """What names mean to some threads of a block; ``threads`` has a row for each axis."""
         extents = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True)}
-        indices = {f"threadIdx.{axis}": index for axis, index in zip(AXES, thread, strict=True)}
-        return {**self.sizes, **extents, **indices}
+        return {**self.sizes, **extents, **{f"threadIdx.{axis}": row for axis, row in zip(AXES, threads, strict=True)}}
 
-    def every_thread(self, block: tuple[int, int, int]) -> tuple[Lane, ...]:
-        x, y, z = block
-        return tuple(self.names(block, (i, j, k)) for k in range(z) for j in range(y) for i in range(x))
+    @cached_property
+    def everyone(self) -> Lanes | None:
+        """All threads of the block in order, where there is one block to look at."""
+        if len(self.blocks) != 1:
+            return None
+        x, y, z = self.blocks[0]
+        at = np.arange(x * y * z)
+        return self.names(self.blocks[0], np.array([at % x, at // x % y, at // (x * y)], dtype=np.int64))
 
     def guards(self, access: Access) -> tuple[Guard, ...]:
-        return tuple(guards(access.node, self.facts.node))
+        """The conditions on the way to an access."""
+        if access not in self._guards:
+            self._guards[access] = tuple(guards(access.node, self.facts.node))
+        return self._guards[access]
 
     def element_bytes(self, access: Access) -> int | None:
         """Bytes of one element; None where its type is not known."""

@@ -53,7 +53,7 @@ void run(float* x, int rows, int cols) {
     silent_when=(
         "an index, an element's size or the block cannot be followed",
         "the block has one column, or one row",
-        "exchanging x and y would not save a quarter of the sectors, or make one access four times worse",
+        "exchanging x and y would not save a quarter of the sectors, or would make another access run down columns",
     ),
     fires=(FIRES,),
     silent=(RIGHT, TRANSPOSE, COLUMN_BLOCK),
@@ -84,7 +84,7 @@ def swapped(view: View) -> list[Request]:
         return []
     now = sum(one.sectors * _weight(one, view) for one in found)
     then = sum((one.exchanged or 0) * _weight(one, view) for one in found)
-    worse = any((one.exchanged or 0) >= 4 * one.sectors and one.sectors > 1 for one in found)
+    worse = any(one.element_bytes < (one.exchanged or 0) >= 2 * one.sectors for one in found)
     if then * 4 > now * 3 or worse:
         return []
     return [one for one in found if (one.exchanged or 0) * 2 <= one.sectors]

@@ -1,0 +1,77 @@
+"""Y2: threads that have returned before a barrier."""
+
+from collections.abc import Iterator
+
+from agent.analysis.guards import exits_before
+from agent.analysis.rules.divergence import barriers, divergent
+from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.registry import rule
+from agent.analysis.rules.view import View
+from agent.analysis.syntax import text
+
+FIRES = """\
+__global__ void block_sum(const float* x, float* y, int n) {
+    __shared__ float s[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;  // Y2
+    s[threadIdx.x] = x[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int k = 1; k < 256; ++k) s[0] += s[k];
+        y[blockIdx.x] = s[0];
+    }
+}
+"""
+WHOLE_BLOCKS = """\
+__global__ void rows(const float* x, float* y, int count) {
+    __shared__ float s[256];
+    int row = blockIdx.x;
+    if (row >= count) return;
+    s[threadIdx.x] = x[row * 256 + threadIdx.x];
+    __syncthreads();
+    y[row * 256 + threadIdx.x] = s[255 - threadIdx.x];
+}
+"""
+AFTER = """\
+__global__ void last(const float* x, float* y, int n) {
+    __shared__ float s[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    s[threadIdx.x] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i >= n) return;
+    y[i] = s[255 - threadIdx.x];
+}
+"""
+
+
+@rule(
+    id="Y2",
+    name="return-before-barrier",
+    title="Some threads return before a barrier",
+    why="Every thread of a block must come to __syncthreads(); what happens when some have returned is undefined.",
+    cost=Cost.RESULT,
+    severity=Severity.WARNING,
+    silent_when=(
+        "the condition depends on loaded values or on calls that are not followed",
+        "all threads of a block return together",
+    ),
+    fires=(FIRES,),
+    silent=(WHOLE_BLOCKS, AFTER),
+)
+def return_before_barrier(view: View) -> Iterator[Hit]:
+    waiting = barriers(view.facts)
+    if not waiting:
+        return
+    for leave, conditions in exits_before(waiting[-1], view.facts.node):
+        split = next((guard for guard in conditions if guard.kind == "if" and divergent(guard.condition, view)), None)
+        if split is None:
+            continue
+        after = next(barrier for barrier in waiting if barrier.start_byte > leave.start_byte)
+        written = " ".join(text(split.condition).strip("()").split())
+        yield hit(
+            leave,
+            f"threads return here that never come to a later __syncthreads(), which all threads of a block must reach: "
+            f"guard the work with `{written[:60]}`, not the barrier",
+            related=((after, "the barrier"),),
+        )
+        return

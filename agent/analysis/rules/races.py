@@ -1,0 +1,199 @@
+"""Pairs of accesses to shared memory by threads of different warps with no barrier between, found by going through the
+threads of a block one by one."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.accesses import Access
+from agent.analysis.affine import Poly
+from agent.analysis.coalescing import WARP
+from agent.analysis.dependence import PURE
+from agent.analysis.guards import Guard, decide, decided, stopped
+from agent.analysis.loops import Loop, trip_values
+from agent.analysis.rules.view import Lanes, View
+from agent.analysis.syntax import ancestors, callee, contains, descendants, text
+from agent.analysis.values import is_uniform
+from agent.analysis.vectors import Column, vector
+
+MOST_ACCESSES = 24
+"""Of one array: with more, pairs are too many for a keystroke."""
+
+NOWHERE = np.iinfo(np.int64).min // 4
+HARMLESS = ("atomic", "__fm", "__fadd", "__fsub", "__fdiv", "__int", "__float", "printf")
+"""How the names of functions begin that are known to wait for nobody, besides the pure ones."""
+
+
+@frozen(eq=False)
+class Race:
+    """``first`` comes before ``second`` in the text, or (``carried``) a turn of a loop earlier. ``threads`` are two
+    that meet: the one of ``first``, the one of ``second``."""
+
+    name: str
+    first: Access
+    second: Access
+    carried: bool
+    threads: tuple[int, int]
+
+
+def races(view: View) -> Iterator[Race]:
+    if view.everyone is None or np.size(view.everyone["threadIdx.x"]) <= WARP:
+        return
+    arrays: dict[str, list[Access]] = {}
+    for access in view.facts.accesses:
+        if access.space == "shared" and access.root is not None and not access.atomic:
+            arrays.setdefault(access.root.key, []).append(access)
+    for found in arrays.values():
+        if len(found) <= MOST_ACCESSES and all(access.index is not None for access in found):
+            yield from _Pairs(view, view.everyone).races(found)
+
+
+def _apart(first: Access, second: Access) -> bool:
+    """Whether one of two accesses writes and one reads."""
+    return (first.writes and second.reads) or (second.writes and first.reads)
+
+
+def _follows(first: Access, second: Access, view: View) -> bool:
+    """Whether ``second`` is reached from ``first`` by going on in the text, with nothing between that may wait."""
+    if contains(first.node, second.node) or contains(second.node, first.node):
+        return False
+    around = _common(first.node, second.node)
+    if around.type in ("if_statement", "conditional_expression", "switch_statement", "else_clause"):
+        return False
+    return not _waits(view, first.node.end_byte, second.node.start_byte)
+
+
+def _common(one: Node, other: Node) -> Node:
+    return next((above for above in ancestors(one) if contains(above, other)), one)
+
+
+def _carrying(first: Access, second: Access, view: View) -> Loop | None:
+    """The innermost loop around both whose next turn leads from ``first`` to ``second`` with nothing that may wait."""
+    around = view.facts.loops_around(first.node)
+    if not around or view.facts.loops_around(second.node)[-1:] != around[-1:]:
+        return None
+    body = around[-1].body
+    if _waits(view, first.node.end_byte, body.end_byte) or _waits(view, body.start_byte, second.node.start_byte):
+        return None
+    return around[-1]
+
+
+def _waits(view: View, start: int, end: int) -> bool:
+    """Whether anything between two places may be a barrier, or may leave: a call that is not known, a jump."""
+    for call in view.facts.calls:
+        if start <= call.start_byte < end and not _harmless(callee(call)):
+            return True
+    jumps = descendants(view.facts.body, "gnu_asm_expression", "goto_statement", "continue_statement")
+    return any(start <= jump.start_byte < end for jump in jumps)
+
+
+def _harmless(name: str) -> bool:
+    return name in PURE or name.startswith(
+        ("atomic", "__fm", "__fadd", "__fsub", "__fdiv", "__int", "__float", "printf")
+    )
+
+
+class _Pairs:
+    """Looks for two threads that meet; remembers which slots an access touches."""
+
+    def __init__(self, view: View, threads: Lanes) -> None:
+        self._view = view
+        self._threads = threads
+        self._warps = np.arange(np.size(threads["threadIdx.x"])) // WARP
+        self._slots: dict[tuple[Access, bool], Column | None] = {}
+
+    def races(self, found: list[Access]) -> Iterator[Race]:
+        for at, first in enumerate(found):
+            for second in found[at + 1 :]:
+                if _apart(first, second) and _follows(first, second, self._view):
+                    yield from self._race(first, second, None)
+            for second in found:
+                loop = _carrying(first, second, self._view) if _apart(first, second) else None
+                if loop is not None:
+                    yield from self._race(first, second, loop)
+
+    def _race(self, first: Access, second: Access, loop: Loop | None) -> Iterator[Race]:
+        offset = _uniform(first, second)
+        if offset is None or _exclusive(self._view.guards(first), self._view.guards(second), self._view):
+            return
+        one, two = self._touched(first, None), self._touched(second, loop)
+        meeting = None if one is None or two is None else self._meeting(one, two - offset * (two != NOWHERE))
+        if meeting is not None:
+            yield Race(first.name, first, second, loop is not None, meeting)
+
+    def _meeting(self, one: Column, two: Column) -> tuple[int, int] | None:
+        """Two threads of different warps with the same slot."""
+        owners: dict[int, list[int]] = {}
+        for thread, slot in enumerate(one.tolist()):
+            if slot != NOWHERE:
+                owners.setdefault(slot, []).append(thread)
+        for thread, slot in enumerate(two.tolist()):
+            for owner in owners.get(slot, ()) if slot != NOWHERE else ():
+                if self._warps[owner] != self._warps[thread]:
+                    return owner, thread
+        return None
+
+    def _touched(self, access: Access, loop: Loop | None) -> Column | None:
+        """For each thread the varying part of the index that it touches, NOWHERE where it does not come; with the loops
+        around in their first turn, and ``loop`` in its second."""
+        key = (access, loop is not None)
+        if key not in self._slots:
+            self._slots[key] = self._look(access, loop)
+        return self._slots[key]
+
+    def _look(self, access: Access, carried: Loop | None) -> Column | None:
+        names = dict(self._threads)
+        for loop in self._view.facts.loops_around(access.node):
+            start: int | Column | None = vector(loop.start, names)
+            if loop is carried and (values := trip_values(loop, 2)) is not None:
+                if len(values) < 2:
+                    return None
+                start = values[1]
+            elif loop is carried:
+                start = None
+            if start is not None:
+                names[loop.atom.name] = start
+        slots = vector(_split(access.index or Poly())[0], names)
+        if slots is None:
+            return None
+        away = stopped(self._view.guards(access), self._view.facts.scope, names)
+        return np.where(away, NOWHERE, np.broadcast_to(slots, self._warps.shape))
+
+
+def _split(index: Poly) -> tuple[Poly, Poly]:
+    """(the part that depends on the thread or on a loop, the part that is the same for all)."""
+    varying = tuple(term for term in index.terms if any(_varies(atom.name, atom.same_for_all) for atom in term[0]))
+    return Poly(varying), Poly(tuple(term for term in index.terms if term not in varying))
+
+
+def _varies(name: str, same: bool) -> bool:
+    return not same or "@loop" in name
+
+
+def _uniform(first: Access, second: Access) -> int | None:
+    """How far apart the two uniform parts are; None where that is no number."""
+    return (_split(second.index or Poly())[1] - _split(first.index or Poly())[1]).constant
+
+
+def _exclusive(one: tuple[Guard, ...], two: tuple[Guard, ...], view: View) -> bool:
+    """Whether a condition that only one of the two stands under is not known and may exclude the other: anything but a
+    comparison of the thread's index with a bound."""
+    shared = {guard.condition.start_byte for guard in one} & {guard.condition.start_byte for guard in two}
+    for guard in (*one, *two):
+        if guard.condition.start_byte in shared or guard.kind == "loop":
+            continue
+        if guard.kind == "switch":
+            return True
+        known = decided(decide(guard.condition, view.facts.scope, view.warps[0]))
+        if not known and (is_uniform(guard.condition, view.facts.scope) or not _bound(guard.condition)):
+            return True
+    return False
+
+
+def _bound(condition: Node) -> bool:
+    return not any(
+        text(test.child_by_field_name("operator")) in ("==", "!=", "&", "%")
+        for test in descendants(condition, "binary_expression")
+    ) and not any(descendants(condition, "call_expression", "subscript_expression"))
