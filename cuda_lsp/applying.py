@@ -38,12 +38,12 @@ class Applier:
     """One edit at a time for each document."""
 
     def __init__(
-        self, session: Session, send: Send, answer: float = ANSWER_SECONDS, text: float = TEXT_SECONDS
+        self, session: Session, send: Send, answer_seconds: float = ANSWER_SECONDS, text_seconds: float = TEXT_SECONDS
     ) -> None:
         self._session = session
         self._send = send
-        self._answer_seconds = answer
-        self._text_seconds = text
+        self._answer_seconds = answer_seconds
+        self._text_seconds = text_seconds
         self._promises: dict[str, _Promise] = {}
         session.subscribe(self._changed)
 

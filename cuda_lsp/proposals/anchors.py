@@ -106,8 +106,10 @@ def _region(base: Document, kernel: Kernel, spliced: bytes) -> tuple[Span, bytes
     head = min(head, kernel.span.start)
     tail = min(tail, len(base.text) - kernel.span.end)
     span = Span(head, len(base.text) - tail)
-    others = [other for other in base.kernels if other.span != kernel.span and other.span.overlaps(span)]
-    return None if others else (span, spliced[head : len(spliced) - tail])
+    new = spliced[head : len(spliced) - tail]
+    # Around the kernel, text may be added and must not be changed.
+    kept = (base.text[head : kernel.span.start], base.text[kernel.span.end : span.end])
+    return (span, new) if all(part in new for part in kept) else None
 
 
 def _smallest(edit: Edit, text: bytes) -> Edit:

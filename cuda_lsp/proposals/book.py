@@ -16,7 +16,7 @@ from cuda_lsp.jobs.job import FAILED as JOB_FAILED
 from cuda_lsp.proposals.anchors import locate
 from cuda_lsp.proposals.proof import current_key, project_settings
 from cuda_lsp.proposals.proposal import ACCEPTED, FAILED, OUTDATED, READY, REJECTED, RUNNING, Proposal
-from cuda_lsp.proposals.store import Store
+from cuda_lsp.proposals.store import Store, bounded
 from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.worker.messages import Rewrite
 
@@ -199,7 +199,7 @@ class Proposals:
         self._put(changed.uri, tuple(changed if p.id == changed.id else p for p in kept))
 
     def _put(self, uri: str, proposals: tuple[Proposal, ...]) -> None:
-        self._kept[uri] = proposals
+        self._kept[uri] = proposals = bounded(proposals)
         problem = self._store.save(uri, proposals) if _lasting(uri) else ""
         if problem and not self._unwritable:
             self._say(problem)

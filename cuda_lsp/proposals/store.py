@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import cattrs
 import platformdirs
 from attrs import frozen
 
-from cuda_lsp.proposals.proposal import RUNNING, Proposal
+from cuda_lsp.proposals.proposal import OUTDATED, READY, RUNNING, Proposal
 
 SCHEMA = 1
 MOST = 24
@@ -41,6 +41,13 @@ def default_folder() -> Path:
     return Path(platformdirs.user_state_dir("cuda-lsp", appauthor=False)) / "proposals"
 
 
+def bounded(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """The last :data:`MOST`; what was decided goes before what is still open."""
+    order = sorted(range(len(proposals)), key=lambda at: (proposals[at].state in (READY, OUTDATED, RUNNING), at))
+    dropped = set(order[: max(0, len(proposals) - MOST)])
+    return tuple(proposal for at, proposal in enumerate(proposals) if at not in dropped)
+
+
 @frozen
 class Store:
     folder: Path
@@ -55,9 +62,9 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError, cattrs.errors.BaseValidationError):
             return ()
 
-    def save(self, uri: str, proposals: Iterable[Proposal]) -> str:
+    def save(self, uri: str, proposals: Sequence[Proposal]) -> str:
         """Remember a document's proposals; nothing where there are none. A message where that was not possible."""
-        kept = [proposal for proposal in proposals if proposal.state != RUNNING][-MOST:]
+        kept = [proposal for proposal in proposals if proposal.state != RUNNING]
         file = self._file(uri)
         try:
             if not kept:

@@ -1,0 +1,302 @@
+"""Proposals as data: their states, what is kept across a restart, and what a full disk costs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from agent.evaluation.verdict import Verdict
+from agent.source.document import parse
+from agent.source.edits import apply_edits
+from cuda_lsp.jobs.job import CANCELLED, FAILED, RUNNING
+from cuda_lsp.proposals.anchors import anchor, locate
+from cuda_lsp.proposals.proposal import FAILED as PROPOSAL_FAILED
+from cuda_lsp.proposals.proposal import OUTDATED, READY, REJECTED
+from cuda_lsp.proposals.store import FILES, MOST, Store
+from tests.server.desk import Desk
+from tests.server.rewrites import VERDICT, relaunched, rewritten
+from tests.server.texts import SCALE
+
+
+def test_running_then_ready_then_at_most_three(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.proposals.heard(evolve(job, state=RUNNING), None)
+    (running,) = desk.proposals.all(desk.uri)
+    assert (running.state, running.kernel, running.verdict) == (RUNNING, "scale", None)
+    base = parse(SCALE.encode())
+    desk.end(job, *(rewritten(base, "scale", number) for number in range(5)))
+    found = desk.proposals.all(desk.uri)
+    assert [proposal.state for proposal in found] == [READY] * 3
+    assert [proposal.verdict for proposal in found] == [VERDICT] * 3
+
+
+def test_a_failed_job_leaves_its_reason_and_what_was_there(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (old,) = desk.optimized()
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.end(job, state=FAILED)
+    kept, failed = desk.proposals.all(desk.uri)
+    assert (kept.id, kept.state) == (old.id, READY)
+    assert (failed.state, failed.note) == (PROPOSAL_FAILED, "it failed")
+    desk.optimized()
+    assert all(p.state == READY for p in desk.proposals.all(desk.uri)), "a newer answer replaces both"
+    assert desk.state(old) == "gone"
+
+
+def test_a_cancelled_job_leaves_nothing_and_another_kernel_is_left_alone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (other,) = desk.optimized("shift")
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.end(job, state=CANCELLED)
+    assert [p.id for p in desk.proposals.all(desk.uri)] == [other.id]
+    desk.optimized("scale")
+    assert desk.state(other) == READY
+
+
+def test_a_search_that_finds_nothing_new_takes_nothing_away(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (old,) = desk.optimized()
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.end(job)
+    assert [p.id for p in desk.proposals.all(desk.uri)] == [old.id]
+
+
+def test_a_result_for_a_text_that_changed_meanwhile_is_outdated_at_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.editor.replace("twice(x[i])", "twice(x[i] )")
+    desk.end(job, rewritten(job.document, "scale"))
+    (proposal,) = desk.proposals.all(desk.uri)
+    assert proposal.state == OUTDATED
+
+
+def test_a_result_for_a_document_that_was_closed_waits_for_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    job = desk.job()
+    desk.proposals.heard(job, None)
+    desk.editor.close()
+    desk.end(job, rewritten(job.document, "scale"))
+    desk.restart()
+    (proposal,) = desk.proposals.all(desk.uri)
+    assert proposal.state == READY
+
+
+def test_all_survive_a_restart_but_what_was_running(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    _, rejected = desk.optimized(count=2)
+    desk.proposals.reject(rejected.id, "unreadable \udc80")
+    desk.proposals.heard(desk.job("shift"), None)
+    before = desk.proposals.all(desk.uri)
+    assert [p.state for p in before] == [READY, REJECTED, RUNNING]
+    desk.restart()
+    after = desk.proposals.all(desk.uri)
+    assert after == before[:2]
+    assert isinstance(after[0].verdict, Verdict) and after[0].anchors == before[0].anchors
+    assert after[1].note == "unreadable \udc80"
+
+
+def test_after_a_restart_the_text_decides(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (proposal,) = desk.optimized()
+    desk.text = SCALE.replace("x[i] + 1.0f", "x[i]").replace("int main", "// more\nint main")
+    desk.restart()
+    assert desk.state(proposal) == READY
+    desk.text = SCALE.replace("i < n) y[i] = twice", "i < n)  y[i] = twice")
+    desk.restart()
+    assert desk.state(proposal) == OUTDATED
+
+
+def test_an_unsaved_document_leaves_nothing_on_disk(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, uri="untitled:Untitled-1")
+    (proposal,) = desk.optimized()
+    assert desk.state(proposal) == READY
+    assert not (tmp_path / "proposals").exists()
+    desk.editor.close()
+    assert desk.state(proposal) == "gone"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema": 99}', '{"schema": 1, "uri": "x", "proposals": 3}', "\0"])
+def test_a_damaged_or_foreign_file_is_as_if_it_were_not_there(tmp_path: Path, damage: str) -> None:
+    desk = Desk(tmp_path)
+    desk.optimized()
+    (file,) = (tmp_path / "proposals").glob("*.json")
+    file.write_text(damage)
+    desk.restart()
+    assert desk.proposals.all(desk.uri) == ()
+    desk.optimized()
+    desk.restart()
+    assert len(desk.proposals.all(desk.uri)) == 1
+
+
+def test_a_proposal_of_another_shape_is_left_out_with_its_file(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.optimized()
+    (file,) = (tmp_path / "proposals").glob("*.json")
+    told = json.loads(file.read_text())
+    del told["proposals"][0]["verdict"]["speed"]
+    file.write_text(json.dumps(told))
+    desk.restart()
+    assert desk.proposals.all(desk.uri) == ()
+
+
+def test_a_full_disk_is_said_once_and_costs_the_memory_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path)
+    full = OSError(28, "No space left on device")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise full
+
+    monkeypatch.setattr("cuda_lsp.proposals.store.json.dump", refuse)
+    (first,) = desk.optimized()
+    (second,) = desk.optimized("shift")
+    assert len(desk.said) == 1 and "No space left on device" in desk.said[0]
+    assert list((tmp_path / "proposals").iterdir()) == [], "no half-written file stays"
+    desk.editor.close()
+    desk.editor.open()
+    assert desk.state(first) == desk.state(second) == READY
+    monkeypatch.undo()
+    desk.proposals.reject(second.id)
+    desk.restart()
+    assert desk.state(first) == READY and desk.state(second) == REJECTED
+
+
+def test_what_is_on_disk_is_bounded(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for _ in range(MOST + 5):
+        (proposal,) = desk.optimized()
+        desk.proposals.reject(proposal.id)
+    desk.restart()
+    assert len(desk.proposals.all(desk.uri)) == MOST
+    store = Store(tmp_path / "many")
+    for number in range(FILES + 3):
+        uri = f"file:///{number}.cu"
+        assert store.save(uri, [evolve(proposal, uri=uri, state=REJECTED)]) == ""
+        os.utime(store._file(uri), (number, number))
+    assert store.load("file:///0.cu") == () and store.load(f"file:///{FILES + 2}.cu") != ()
+    assert len(list((tmp_path / "many").iterdir())) <= FILES + 1
+
+
+def test_what_is_in_memory_is_bounded_too(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for _ in range(3 * MOST):
+        (proposal,) = desk.optimized()
+        desk.proposals.reject(proposal.id)
+    assert len(desk.proposals.all(desk.uri)) <= MOST
+
+
+def test_a_renamed_file_takes_its_proposals_along_and_a_deleted_one_loses_them(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (proposal,) = desk.optimized()
+    new = (tmp_path / "renamed.cu").as_uri()
+    desk.editor.close()
+    desk.proposals.renamed(desk.uri, new)
+    desk.uri = new
+    desk.restart()
+    assert desk.state(proposal) == READY and desk.proposals.get(proposal.id).uri == new  # type: ignore[union-attr]
+    desk.proposals.deleted(new)
+    desk.restart()
+    assert desk.proposals.all(new) == ()
+
+
+def test_a_rejection_writes_nothing_and_keeps_its_reason(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (proposal,) = desk.optimized()
+    assert desk.proposals.reject(proposal.id, "no").ok
+    assert not desk.proposals.reject(proposal.id).ok
+    assert not desk.proposals.reject("nope").ok
+    assert desk.editor.text == SCALE and desk.editor.asked == []
+    assert desk.proposals.get(proposal.id).note == "no"  # type: ignore[union-attr]
+
+
+def test_a_review_shows_both_texts_as_they_are_now(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (proposal,) = desk.optimized(launches=True)
+    desk.editor.type(0, 0, "// new\n")
+    review = desk.proposals.review(proposal.id)
+    assert review is not None and review.proposed is not None
+    assert review.original.decode() == "// new\n" + SCALE
+    assert review.proposed.decode().startswith("// new\n#include") and b"256, 128>>>" in review.proposed
+    desk.editor.replace("twice(x[i])", "twice(0)")
+    outdated = desk.proposals.review(proposal.id)
+    assert outdated is not None and outdated.proposed is None and "+// helper 0" in outdated.diff
+    assert desk.proposals.review("nope") is None
+
+
+def test_listeners_hear_of_changes(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    heard: list[str] = []
+    desk.proposals.subscribe(heard.append)
+    (proposal,) = desk.optimized()
+    count = len(heard)
+    assert count == 2 and set(heard) == {desk.uri}
+    desk.editor.replace("FACTOR 2.0f", "FACTOR 4.0f")
+    assert len(heard) == count, "an edit is the client's own doing"
+    desk.proposals.check(desk.uri)
+    assert len(heard) == count + 1 and desk.state(proposal) == OUTDATED
+    desk.proposals.check(desk.uri)
+    assert len(heard) == count + 1, "nothing is new"
+
+
+def test_two_documents_do_not_meet(tmp_path: Path) -> None:
+    one, other = Desk(tmp_path), Desk(tmp_path, uri=(tmp_path / "other.cu").as_uri())
+    (proposal,) = one.optimized()
+    assert other.proposals.all(other.uri) == () and other.proposals.get(proposal.id) is None
+
+
+# --- anchors ---------------------------------------------------------------------------------------------------------
+
+
+def test_anchors_hold_the_kernel_and_its_launches_and_nothing_else() -> None:
+    base = parse(SCALE.encode())
+    anchors = relaunched(base, "scale").anchors
+    assert anchors is not None
+    assert anchors.old.startswith(b"__global__ void scale(") and anchors.old.endswith(b"}")
+    edits = locate(anchors, base)
+    assert edits is not None and len(edits) == 2
+    assert max(len(edit.span) for edit in edits) < len(anchors.old), "what stays is not written again"
+
+
+def test_a_rewrite_that_changes_anything_else_has_no_anchors() -> None:
+    base = parse(SCALE.encode())
+    kernel = base.kernel("scale")
+    for old, new in ((b"n = 4096", b"n = 1"), (b"x[i] + 1.0f", b"x[i]"), (b"FACTOR 2.0f", b"FACTOR 1.0f")):
+        spliced = apply_edits(base.text, locate(rewritten(base, "scale").anchors, base))  # type: ignore[arg-type]
+        assert anchor(base, kernel, parse(spliced.replace(old, new))) is None
+
+
+TWINS = """#if A
+__global__ void k(float* x) { x[0] = 1; }
+#else
+__global__ void k(float* x) { x[0] = 1; }
+#endif
+void f(float* x) { k<<<1, 1>>>(x); k<<<1, 1>>>(x); }
+"""
+
+
+def test_of_twins_the_right_one_is_rewritten() -> None:
+    base = parse(TWINS.encode())
+    second = base.kernels[1]
+    code = base.text[: second.span.start] + b"__global__ void k(float* x) { x[0] = 2; }" + base.text[second.span.end :]
+    anchors = anchor(base, second, parse(code))
+    assert anchors is not None and (anchors.place, anchors.alike) == (1, 2)
+    later = parse(b"// more\n" + base.text)
+    edits = locate(anchors, later)
+    assert edits is not None and apply_edits(later.text, edits) == b"// more\n" + code
+    assert locate(anchors, parse(code)) is None, "which twin is left cannot be told"
+
+
+def test_a_launch_more_or_less_is_a_change() -> None:
+    base = parse(SCALE.encode())
+    anchors = relaunched(base, "scale").anchors
+    assert anchors is not None
+    launch = "scale<<<(n + 255) / 256, 256>>>(x, y, n);"
+    assert locate(anchors, parse(SCALE.replace(launch, launch + launch).encode())) is None
+    assert locate(anchors, parse(SCALE.replace(launch, "").encode())) is None
