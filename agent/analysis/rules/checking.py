@@ -25,6 +25,8 @@ MOST_REMEMBERED = 4096
 LARGEST = 200_000
 """Bytes: a kernel longer than this is machine-made, and is not looked at."""
 _RAISES = re.compile(rb"FuncSetAttribute|MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES")
+_HIP = re.compile(rb"#\s*include\s*[<\"]hip/")
+"""HIP has other warps, other banks and other functions."""
 
 _Key = tuple[object, ...]
 _remembered: dict[_Key, tuple[Hit, ...]] = {}
@@ -33,13 +35,14 @@ _remembered: dict[_Key, tuple[Hit, ...]] = {}
 def check(
     document: Document, kernel: Kernel, workload: Workload | None = None, selection: Selection | None = None
 ) -> tuple[Finding, ...]:
-    """The findings in one kernel and at its launches, in text order. A kernel with a parse error gets none.
+    """The findings in one kernel and at its launches, in text order. A kernel with a parse error gets none, nor does
+    HIP code.
 
     ``workload`` adds what it fixes: blocks that the file does not show, and values of parameters. What was found is
     remembered by the kernel's text and by what it sees of its file, so that only a kernel that changed is looked at
     again.
     """
-    if kernel.damage is not None or len(kernel.span) > LARGEST:
+    if kernel.damage is not None or len(kernel.span) > LARGEST or _HIP.search(document.text):
         return ()
     sites = launches_of(document, kernel)
     shapes = tuple(shape(document, site) for site in sites)

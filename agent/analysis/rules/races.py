@@ -11,12 +11,12 @@ from agent.analysis.accesses import Access
 from agent.analysis.affine import Poly
 from agent.analysis.coalescing import WARP
 from agent.analysis.dependence import PURE
-from agent.analysis.guards import Guard, decide, decided, stopped
+from agent.analysis.guards import COMPARISONS, decide, decided, stopped
 from agent.analysis.loops import Loop, trip_values
 from agent.analysis.rules.view import Lanes, View
 from agent.analysis.syntax import ancestors, callee, contains, descendants, text
-from agent.analysis.values import is_uniform
-from agent.analysis.vectors import Column, vector
+from agent.analysis.values import difference, is_uniform
+from agent.analysis.vectors import Column, Names, vector
 
 MOST_ACCESSES = 24
 """Of one array: with more, pairs are too many for a keystroke."""
@@ -116,7 +116,7 @@ class _Pairs:
 
     def _race(self, first: Access, second: Access, loop: Loop | None) -> Iterator[Race]:
         offset = _uniform(first, second)
-        if offset is None or _exclusive(self._view.guards(first), self._view.guards(second), self._view):
+        if offset is None or self._exclusive(first, second, loop):
             return
         one, two = self._touched(first, None), self._touched(second, loop)
         meeting = None if one is None or two is None else self._meeting(one, two - offset * (two != NOWHERE))
@@ -144,22 +144,46 @@ class _Pairs:
         return self._slots[key]
 
     def _look(self, access: Access, carried: Loop | None) -> Column | None:
-        names = dict(self._threads)
-        for loop in self._view.facts.loops_around(access.node):
-            start: int | Column | None = vector(loop.start, names)
-            if loop is carried and (values := trip_values(loop, 2)) is not None:
-                if len(values) < 2:
-                    return None
-                start = values[1]
-            elif loop is carried:
-                start = None
-            if start is not None:
-                names[loop.atom.name] = start
-        slots = vector(_split(access.index or Poly())[0], names)
-        if slots is None:
+        names = self._names(access, carried)
+        slots = None if names is None else vector(_split(access.index or Poly())[0], names)
+        if slots is None or names is None:
             return None
         away = stopped(self._view.guards(access), self._view.facts.scope, names)
         return np.where(away, NOWHERE, np.broadcast_to(slots, self._warps.shape))
+
+    def _names(self, access: Access, carried: Loop | None) -> Names | None:
+        """What names mean at an access; None where ``carried`` has no second turn."""
+        names = dict(self._threads)
+        for loop in self._view.facts.loops_around(access.node):
+            start: int | Column | None = vector(loop.start, names)
+            if loop is carried:
+                values = trip_values(loop, 2)
+                if values is not None and len(values) < 2:
+                    return None
+                start = values[1] if values is not None else None
+            if start is not None:
+                names[loop.atom.name] = start
+        return names
+
+    def _exclusive(self, first: Access, second: Access, loop: Loop | None) -> bool:
+        """Whether a condition that is not known may keep the two apart: one that only one of them stands under, or one
+        that picks threads of a block. A bound on the thread's number in the grid is met by whole blocks, all but
+        one."""
+        scope = self._view.facts.scope
+        both = [self._view.guards(first), self._view.guards(second)]
+        shared = {guard.condition.start_byte for guard in both[0]} & {guard.condition.start_byte for guard in both[1]}
+        for found, names in zip(both, (self._names(first, None), self._names(second, loop)), strict=True):
+            for guard in found:
+                if guard.kind == "loop" or names is None or decided(decide(guard.condition, scope, names)):
+                    continue
+                if guard.kind == "switch":
+                    return True
+                if is_uniform(guard.condition, scope):
+                    if guard.condition.start_byte not in shared:
+                        return True
+                elif not _grid_bound(guard.condition, self._view):
+                    return True
+        return False
 
 
 def _split(index: Poly) -> tuple[Poly, Poly]:
@@ -177,23 +201,15 @@ def _uniform(first: Access, second: Access) -> int | None:
     return (_split(second.index or Poly())[1] - _split(first.index or Poly())[1]).constant
 
 
-def _exclusive(one: tuple[Guard, ...], two: tuple[Guard, ...], view: View) -> bool:
-    """Whether a condition that only one of the two stands under is not known and may exclude the other: anything but a
-    comparison of the thread's index with a bound."""
-    shared = {guard.condition.start_byte for guard in one} & {guard.condition.start_byte for guard in two}
-    for guard in (*one, *two):
-        if guard.condition.start_byte in shared or guard.kind == "loop":
-            continue
-        if guard.kind == "switch":
-            return True
-        known = decided(decide(guard.condition, view.facts.scope, view.warps[0]))
-        if not known and (is_uniform(guard.condition, view.facts.scope) or not _bound(guard.condition)):
-            return True
-    return False
-
-
-def _bound(condition: Node) -> bool:
-    return not any(
-        text(test.child_by_field_name("operator")) in ("==", "!=", "&", "%")
+def _grid_bound(condition: Node, view: View) -> bool:
+    tests = [
+        test
         for test in descendants(condition, "binary_expression")
-    ) and not any(descendants(condition, "call_expression", "subscript_expression"))
+        if text(test.child_by_field_name("operator")) in COMPARISONS
+    ]
+    return bool(tests) and all(
+        text(test.child_by_field_name("operator")) not in ("==", "!=")
+        and "unknown" not in difference(test, view.facts.scope).depends
+        and any(source.startswith("blockIdx") for source in difference(test, view.facts.scope).depends)
+        for test in tests
+    )

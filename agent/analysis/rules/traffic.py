@@ -27,7 +27,7 @@ class Request:
     """One access to global memory as a warp makes it. ``slope`` is what ``threadIdx.x`` is multiplied with (None where
     the index is not linear in it). ``sectors`` were counted, ``ideal`` would do for as many elements side by side;
     ``exchanged`` were counted with x and y in each other's place. ``pitches`` are the names whose value was not known
-    and that were taken to be large."""
+    and that were taken to be large. ``least``: the block is not known, and there may be more."""
 
     access: Access
     index: Poly
@@ -37,6 +37,12 @@ class Request:
     exchanged: int | None
     pitches: frozenset[str]
     element_bytes: int
+    least: bool
+
+    @property
+    def words(self) -> str:
+        """``32 sectors per request``, or at least so many."""
+        return f"{'at least ' if self.least else ''}{self.sectors} sectors per request"
 
 
 @lru_cache(maxsize=2)
@@ -70,16 +76,25 @@ def request(access: Access, view: View) -> Request | None:
         return None
     exchanged = _exchanged(index, conditions, pitches, size, view)
     return Request(
-        access, index, index.coefficient("threadIdx.x"), best[0], best[1], exchanged, frozenset(pitches), size
+        access,
+        index,
+        index.coefficient("threadIdx.x"),
+        best[0],
+        best[1],
+        exchanged,
+        frozenset(pitches),
+        size,
+        len(view.blocks) > 1,
     )
 
 
 def followed(access: Access, view: View) -> Poly | None:
-    """The index with its loops' variables written out, where nothing in it is loaded or unknown."""
+    """The index with its loops' variables written out, where nothing in it is unknown. What is loaded from one address
+    by all threads of a block is the same for them."""
     if access.index is None:
         return None
     index = unrolled(access.index, view.facts.loops_around(access.node))
-    return None if index.depends & {"memory", "unknown"} else index
+    return None if "unknown" in index.depends else index
 
 
 def stand_ins(index: Poly, view: View) -> Mapping[str, int]:

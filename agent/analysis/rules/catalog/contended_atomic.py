@@ -64,14 +64,18 @@ FOLDS = frozenset(("atomicAdd", "atomicSub", "atomicMin", "atomicMax", "atomicAn
     silent=(ONE_A_BLOCK, SPREAD, RARE),
 )
 def contended_atomic(view: View) -> Iterator[Hit]:
+    found: dict[str, list[Access]] = {}
     for access in view.facts.accesses:
         if access.atomic and access.space == "global" and _contended(access, view):
-            yield hit(
-                access.node,
-                f"every thread of a block does {callee(access.node)} on the same element of {access.name}: reduce over "
-                "the warp or the block first, then update once",
-                "as many updates in a row as there are threads",
-            )
+            found.setdefault(access.name, []).append(access)
+    for first, *others in found.values():
+        yield hit(
+            first.node,
+            f"every thread of a block does {callee(first.node)} on the same element of {first.name}: reduce over the "
+            "warp or the block first, then update once",
+            "as many updates in a row as there are threads",
+            tuple((other.node, f"{callee(other.node)} on one element") for other in others),
+        )
 
 
 def _contended(access: Access, view: View) -> bool:

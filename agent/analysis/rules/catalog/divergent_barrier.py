@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from tree_sitter import Node
+
 from agent.analysis.guards import Guard, guards
 from agent.analysis.loops import Loop
 from agent.analysis.rules.divergence import barriers, divergent
@@ -84,18 +86,23 @@ void run(float* x) { all<<<1, 128>>>(x); }
     silent=(UNIFORM, SAME_COUNT, WHOLE_BLOCK),
 )
 def divergent_barrier(view: View) -> Iterator[Hit]:
+    found: dict[int, tuple[Guard, list[Node]]] = {}
     for barrier in barriers(view.facts):
-        for guard in guards(barrier, view.facts.node):
-            if guard.kind == "exit" or not _splits(guard, view):
-                continue
-            written = " ".join(text(guard.condition).strip("()").split())
-            what = "make different numbers of turns" if guard.kind == "loop" else "differ"
-            yield hit(
-                barrier,
-                f"the threads of a block {what} in `{written[:60]}`, so that not all of them come to this barrier",
-                related=((guard.condition, "depends on the thread"),),
-            )
-            break
+        around = (guard for guard in guards(barrier, view.facts.node) if guard.kind != "exit")
+        split = next((guard for guard in around if _splits(guard, view)), None)
+        if split is not None:
+            found.setdefault(split.condition.start_byte, (split, []))[1].append(barrier)
+    for guard, (first, *others) in found.values():
+        written = " ".join(text(guard.condition).strip("()").split())
+        what = "make different numbers of turns" if guard.kind == "loop" else "differ"
+        yield hit(
+            first,
+            f"the threads of a block {what} in `{written[:60]}`, so that not all of them come to this barrier",
+            related=(
+                (guard.condition, "depends on the thread"),
+                *((other, "a barrier as well") for other in others),
+            ),
+        )
 
 
 def _splits(guard: Guard, view: View) -> bool:

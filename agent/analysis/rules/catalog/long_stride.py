@@ -70,9 +70,9 @@ def long_stride(view: View) -> Iterator[Hit]:
         condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
         yield hit(
             first.access.node,
-            f"neighbouring threads are {stride} elements of {name} apart: {first.sectors} sectors per request where "
+            f"neighbouring threads are {stride} elements of {name} apart: {first.words} where "
             f"{first.ideal} would do{condition}",
-            f"{first.sectors} sectors per request ({first.ideal} would do)",
+            f"{first.words} ({first.ideal} would do)",
             tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
         )
 

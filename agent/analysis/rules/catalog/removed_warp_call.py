@@ -13,7 +13,7 @@ FIRES = """\
 __global__ void sum(float* x) {
     float v = x[threadIdx.x];
     for (int d = 16; d > 0; d /= 2) v += __shfl_down(v, d);  // W1
-    if (__any(v > 0.0f)) x[threadIdx.x] = v;  // W1
+    if (__any(v > 0.0f)) x[threadIdx.x] = v;
 }
 """
 RIGHT = """\
@@ -49,10 +49,15 @@ REMOVED = frozenset(("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ball
     silent=(RIGHT, OLD_TOOLKIT),
 )
 def removed_warp_call(view: View) -> Iterator[Hit]:
-    for call in view.facts.calls:
-        name = callee(call)
-        if name in REMOVED and name not in view.defined and not _conditional(call):
-            yield hit(call, f"{name} does not compile for sm_70 and later: use {name}_sync with the mask of its lanes")
+    calls = [call for call in view.facts.calls if callee(call) in REMOVED - view.defined and not _conditional(call)]
+    if calls:
+        first, *others = calls
+        name = callee(first)
+        yield hit(
+            first,
+            f"{name} does not compile for sm_70 and later: use {name}_sync with the mask of its lanes",
+            related=tuple((other, f"{callee(other)} as well") for other in others),
+        )
 
 
 def _conditional(node: Node) -> bool:

@@ -72,15 +72,15 @@ def strided_access(view: View) -> Iterator[Hit]:
         yield hit(
             first.access.node,
             f"neighbouring threads are {abs(slope or 0)} elements of {name} apart: "
-            f"{first.sectors} sectors per request where {first.ideal} would do",
-            f"{first.sectors} sectors per request ({first.ideal} would do)",
+            f"{first.words} where {first.ideal} would do",
+            f"{first.words} ({first.ideal} would do)",
             tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
         )
 
 
 def _strided(found: Request) -> bool:
     slope = None if found.slope is None else found.slope.constant
-    return slope is not None and abs(slope) > 1 and not found.pitches and found.sectors >= 2 * found.ideal
+    return slope is not None and abs(slope) > 1 and found.sectors >= 2 * found.ideal
 
 
 def _uses_sectors(found: Request, view: View) -> bool:

@@ -66,9 +66,9 @@ def swapped_indices(view: View) -> Iterator[Hit]:
     first, *others = found
     yield hit(
         first.access.node,
-        f"threadIdx.x selects the row of {first.access.name} and threadIdx.y the column: {first.sectors} sectors per "
-        f"request, {first.exchanged} with x and y exchanged",
-        f"{first.sectors} sectors per request ({first.exchanged} with x and y exchanged)",
+        f"threadIdx.x selects the row of {first.access.name} and threadIdx.y the column: {first.words}"
+        f", {first.exchanged} with x and y exchanged",
+        f"{first.words} ({first.exchanged} with x and y exchanged)",
         tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
     )
 

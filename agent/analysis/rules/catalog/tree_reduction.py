@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agent.analysis.coalescing import WARP
 from agent.analysis.patterns.tree_reduction import tree_reductions
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
@@ -59,10 +60,10 @@ def tree_reduction(view: View) -> Iterator[Hit]:
     if not trees:
         return
     first, *others = trees
-    rounds = first.width.bit_length() - 1
+    rounds, needed = first.width.bit_length() - 1, 2 if first.width > WARP else 0
     yield hit(
         first.statement,
-        f"a tree over {first.array.name} with {rounds} barriers: with warp shuffles two would do",
-        f"{rounds} barriers (2 would do)",
+        f"a tree over {first.array.name} with {rounds} barriers: with warp shuffles {needed} would do",
+        f"{rounds} barriers ({needed} would do)",
         tuple((other.statement, "another tree") for other in others),
     )
