@@ -44,15 +44,24 @@ class Snapshot:
 
     @property
     def document(self) -> Document:
-        """The parsed text. Parsed when first asked for: of versions that nobody asks about, nothing is parsed."""
+        """The text as it is known now: parsed when first asked for, and in haste where an earlier state is known."""
         if not self._parses:
-            self._parses.append(parse(self.text, self.path, self.base))
-        return self._parses[0]
+            self._parses.append(parse(self.text, self.path, self.base, hasty=True))
+        return self._parses[-1]
+
+    def settle(self, document: Document) -> None:
+        """From here on the text is known by a careful parse of it."""
+        self._parses.append(document)
+        self._derived.clear()
 
     @property
-    def parsed(self) -> Document | None:
-        """The newest parse that there is, of this version or an earlier one."""
-        return self._parses[0] if self._parses else self.base
+    def next_base(self) -> Document | None:
+        """What the next snapshot's parse begins with: the newest in which every bracket is closed, if there is one."""
+        mine = self._parses[-1] if self._parses else None
+        if mine is None or mine.hasty or mine.state is None:
+            return self.base
+        old = self.base.state if self.base is not None else None
+        return mine if mine.state.balanced or old is None or not old.balanced else self.base
 
     def once(self, compute: Callable[[Snapshot], T]) -> T:
         """What ``compute`` makes of this snapshot, computed when first asked for."""
@@ -70,7 +79,7 @@ class Snapshot:
                 span = lines.span_of(change.range)
                 text = lines.text[: span.start] + text + lines.text[span.end :]
             lines = LineIndex(mended(text), lines.encoding)
-        return Snapshot(self.uri, self.path, version, self.language_id, lines, self.parsed)
+        return Snapshot(self.uri, self.path, version, self.language_id, lines, self.next_base)
 
 
 Listener = Callable[[Snapshot | None, Snapshot | None], None]

@@ -13,7 +13,7 @@ from functools import cached_property
 from attrs import frozen
 
 from agent.source.brackets import Brackets, match_brackets
-from agent.source.lexing import Directive, Macro, Scan, macro_of, scan, spaces
+from agent.source.lexing import Directive, Macro, macro_of, scan, spaces
 from agent.source.macros import KNOWN_PRAGMA, KNOWN_SPECIFIER, control_macros, pragma_macros, specifier_macros
 from agent.source.span import Span
 
@@ -47,9 +47,13 @@ def _start(found: Blank) -> int:
 
 @frozen
 class Blanked:
+    """``code`` is what ``lexing.scan`` says is code, ``brackets`` those in it."""
+
     text: bytes
     blanks: tuple[Blank, ...]
     macros: tuple[Macro, ...]
+    code: bytes
+    brackets: "LazyBrackets"
 
 
 @frozen
@@ -73,6 +77,7 @@ _STATEMENT, _FIRST_STATEMENT = re.compile(rb"[;{}):]" + _CANDIDATE), re.compile(
 _NEXT_LINE = re.compile(rb"[ \t]*(?:\r?\n\s*([A-Za-z_}]?)|\Z)")
 _SPACE = re.compile(rb"\s*")
 _CONFIGURATION = re.compile(rb"[({,;]|>>>|>\s*>>|>>\s*>")
+_LAUNCH = re.compile(rb"<<<\s*|<\s*<<\s*|<<\s*<\s*")
 _WORD_END = re.compile(rb"[A-Za-z_]\w*\s*\Z")
 _BODY_FOLLOWS = (b"else", b"do")
 
@@ -81,12 +86,64 @@ def blank(text: bytes) -> Blanked:
     """The text that the parser reads, and what is missing in it."""
     scanned = scan(text)
     macros = tuple(macro for directive in scanned.directives if (macro := macro_of(directive)))
-    changes = sorted(_changes(text, scanned, macros), key=lambda change: change.blank.span)
+    brackets = LazyBrackets(scanned.code)
+    part = Part(text, scanned.code, scanned.directives, macros, brackets, 0, len(text))
+    blanked, blanks = blank_part(part)
+    return Blanked(blanked, blanks, macros, scanned.code, brackets)
+
+
+class LazyBrackets:
+    """The brackets of the code, matched when first asked for: many files never need them."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+
+    @cached_property
+    def found(self) -> Brackets:
+        return match_brackets(self._code)
+
+
+@frozen
+class Part:
+    """A stretch of a text, from among declarations to the end of a function (or of the text), with all that decides how
+    it is blanked. Offsets are those of the text; ``code`` is that of the whole text."""
+
+    text: bytes
+    code: bytes
+    directives: tuple[Directive, ...]
+    macros: tuple[Macro, ...]
+    brackets: "LazyBrackets | Brackets"
+    start: int
+    end: int
+
+    @property
+    def closing(self) -> dict[int, int]:
+        return self._matched.closing
+
+    @property
+    def left(self) -> tuple[bool, ...]:
+        return self._matched.left
+
+    def in_code(self, offset: int) -> bool:
+        return self._matched.in_code(offset)
+
+    @property
+    def _matched(self) -> Brackets:
+        return self.brackets if isinstance(self.brackets, Brackets) else self.brackets.found
+
+
+class ReachesOut(Exception):
+    """How a part is blanked depends on what follows it."""
+
+
+def blank_part(part: Part) -> tuple[bytes, tuple[Blank, ...]]:
+    """The part as the parser reads it, and what is missing in it. Raises ReachesOut, but not for a whole text."""
+    changes = sorted(_changes(part), key=lambda change: change.blank.span)
     kept: list[_Change] = []
     # what stands inside another's parentheses is told apart by its pieces: a statement macro keeps its inside
     taken = 0
     pieces: list[bytes] = []
-    at = 0
+    at = part.start
     edits: list[tuple[int, int, bytes]] = []
     for change in changes:
         if change.pieces[0][0] < taken:
@@ -97,38 +154,18 @@ def blank(text: bytes) -> Blanked:
     for start, end, replacement in sorted(edits):
         if start < at:
             continue
-        pieces += (text[at:start], replacement)
+        pieces += (part.text[at:start], replacement)
         at = end
-    pieces.append(text[at:])
-    return Blanked(b"".join(pieces), tuple(change.blank for change in kept), macros)
+    pieces.append(part.text[at : part.end])
+    return b"".join(pieces), tuple(change.blank for change in kept)
 
 
-class _Lazy:
-    """The brackets of the code, matched when first asked for: many files never need them."""
-
-    def __init__(self, code: bytes) -> None:
-        self._code = code
-
-    @cached_property
-    def _found(self) -> Brackets:
-        return match_brackets(self._code)
-
-    @property
-    def closing(self) -> dict[int, int]:
-        return self._found.closing
-
-    def in_code(self, offset: int) -> bool:
-        return self._found.in_code(offset)
-
-
-def _changes(text: bytes, scanned: Scan, macros: tuple[Macro, ...]) -> Iterator[_Change]:
-    code = scanned.code
-    brackets = _Lazy(code)
-    yield from _words(text, code, macros, brackets)
-    yield from _lambdas(text, code)
-    yield from _misplaced_pragmas(code, scanned.directives)
-    yield from _statements(text, code, macros, brackets)
-    yield from _brace_configurations(text, code, brackets)
+def _changes(part: Part) -> Iterator[_Change]:
+    yield from _words(part)
+    yield from _lambdas(part)
+    yield from _misplaced_pragmas(part)
+    yield from _statements(part)
+    yield from _brace_configurations(part)
 
 
 @frozen
@@ -141,19 +178,21 @@ class _Word:
     guessed: bool = False
 
 
-def _words(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "_Lazy") -> Iterator[_Change]:
+def _words(part: Part) -> Iterator[_Change]:
     """Attributes, specifier macros and unroll macros, wherever they stand."""
-    known = _known_words(frozenset(_WORD.findall(code)), macros)
+    text, code = part.text, part.code
+    known = _known_words(frozenset(_WORD.findall(code, part.start, part.end)), part.macros)
     if not known:
         return
-    for match in re.finditer(rb"(?:" + b"|".join(sorted(known, reverse=True)) + rb")(?!\w)", code):
+    words = re.compile(rb"(?:" + b"|".join(sorted(known, reverse=True)) + rb")(?!\w)")
+    for match in words.finditer(code, part.start, part.end):
         word, start, end = known[match.group()], match.start(), match.end()
         if _is_word_character(code, start - 1):
             continue
         value = ""
         if word.arguments is not False:
             opening = _SPACE.match(code, end).end()  # type: ignore[union-attr]
-            closing = brackets.closing.get(opening) if code[opening : opening + 1] == b"(" else None
+            closing = part.closing.get(opening) if code[opening : opening + 1] == b"(" else None
             if closing is not None:
                 value, end = text[opening + 1 : closing].decode("utf-8", "replace"), closing + 1
             elif word.arguments:
@@ -198,18 +237,19 @@ def _is_word_character(code: bytes, at: int) -> bool:
     return 0 <= at < len(code) and (code[at : at + 1].isalnum() or code[at] == 0x5F)
 
 
-def _lambdas(text: bytes, code: bytes) -> Iterator[_Change]:
-    for match in _LAMBDA.finditer(code):
+def _lambdas(part: Part) -> Iterator[_Change]:
+    text = part.text
+    for match in _LAMBDA.finditer(part.code, part.start, part.end):
         start, end = match.span(1)
         words = " ".join(text[start:end].decode("utf-8", "replace").split())
         yield _Change(Blank(Span(start, end), "lambda", words), ((start, end, spaces(text[start:end])),))
 
 
-def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterator[_Change]:
+def _misplaced_pragmas(part: Part) -> Iterator[_Change]:
     """``#pragma`` between ``else`` or ``for (...)`` and its statement, which the grammar takes for the statement."""
-    end, before = 0, b""
-    for directive in directives:
-        between = code[end : directive.span.start].rstrip()
+    end, before = max(part.start - 1, 0), b""
+    for directive in part.directives:
+        between = part.code[end : directive.span.start].rstrip()
         before = between[-8:] or before
         end = directive.span.end
         if directive.keyword != "pragma":
@@ -221,15 +261,17 @@ def _misplaced_pragmas(code: bytes, directives: tuple[Directive, ...]) -> Iterat
             yield _Change(Blank(directive.span, "pragma", "#pragma", value), (piece,))
 
 
-def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "_Lazy") -> Iterator[_Change]:
+def _statements(part: Part) -> Iterator[_Change]:
     """Macros used as statements without a semicolon. In functions the argument stays (``CHECK(cudaMalloc(...))``)."""
-    controls = control_macros(macros)
-    first = _FIRST_STATEMENT.match(code)
-    for match in (*([first] if first else ()), *_STATEMENT.finditer(code)):
+    text, code = part.text, part.code
+    controls = control_macros(part.macros)
+    first = _FIRST_STATEMENT.match(code) if part.start == 0 else None
+    # what stands first in a part follows the brace that ends the part before
+    for match in (*([first] if first else ()), *_STATEMENT.finditer(code, max(part.start - 1, 0), part.end)):
         start, name = match.start(1), match.group(1)
         if name in controls:
             continue
-        in_code = brackets.in_code(start)
+        in_code = part.in_code(start)
         if match.group(2) != b"(":
             following = _NEXT_LINE.match(code, match.end(1))
             if in_code and following and _is_word_character(following.group(1) or b"", 0):
@@ -238,7 +280,7 @@ def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "
                     Blank(span, "statement", name.decode()), ((span.start, span.end, spaces(text[start : span.end])),)
                 )
             continue
-        closing = brackets.closing.get(match.start(2))
+        closing = part.closing.get(match.start(2))
         following = _NEXT_LINE.match(code, closing + 1) if closing is not None else None
         if closing is None or following is None or following.group(1) == b"":
             continue
@@ -251,9 +293,10 @@ def _statements(text: bytes, code: bytes, macros: tuple[Macro, ...], brackets: "
         yield _Change(Blank(Span(start, closing + 1), "statement", name.decode(), value), (head, tail))
 
 
-def _brace_configurations(text: bytes, code: bytes, brackets: "_Lazy") -> Iterator[_Change]:
+def _brace_configurations(part: Part) -> Iterator[_Change]:
     """``<<<{n, 1}, {64}>>>``: parentheses in place of the braces parse as comma expressions."""
-    for match in re.finditer(rb"<<<\s*|<\s*<<\s*|<<\s*<\s*", code):
+    text, code, brackets = part.text, part.code, part
+    for match in _LAUNCH.finditer(code, part.start, part.end):
         at, argument = match.end(), 0
         for _ in range(32):
             if code[at : at + 1] == b"{" and (closing := brackets.closing.get(at)) is not None:
@@ -263,6 +306,8 @@ def _brace_configurations(text: bytes, code: bytes, brackets: "_Lazy") -> Iterat
                 yield _Change(Blank(Span(at, closing + 1), "braces", str(argument), value), pieces)
                 at = closing + 1
             found = _CONFIGURATION.search(code, at, at + 2000)
+            if (found.start() if found else at + 2000) >= part.end < len(code):
+                raise ReachesOut
             if found is None or found.group().startswith((b">", b";")):
                 break
             if found.group() == b",":

@@ -1,6 +1,7 @@
 """A CUDA file as an immutable value: its text, its tree, its kernels and its launches."""
 
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tree_sitter import Tree
 
 from agent.source.blanking import Blank, blank
 from agent.source.errors import SourceError, UnknownKernel
+from agent.source.incremental import State, advance, glance, state_of
 from agent.source.kernel import Kernel
 from agent.source.kernels import find_kernels
 from agent.source.launch import LaunchSite
@@ -26,7 +28,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 class Document:
     """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the
     same length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked
-    for."""
+    for. ``hasty``: see :func:`parse`."""
 
     path: str
     text: bytes = field(repr=False)
@@ -34,16 +36,27 @@ class Document:
     tree: Tree = field(repr=False, eq=False)
     blanks: tuple[Blank, ...] = field(repr=False, eq=False)
     macros: tuple[Macro, ...] = field(repr=False, eq=False)
+    hasty: bool = field(default=False, repr=False, eq=False)
+    _state: Callable[["Document"], State] | State | None = field(default=None, repr=False, eq=False)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """Every ``__global__`` definition in text order, damaged ones included."""
+        if isinstance(self._state, State):
+            return self._state.kernels
         return find_kernels(self.text, self.tree, self.blanks)
 
     @cached_property
     def launches(self) -> tuple[LaunchSite, ...]:
         """Every ``<<<>>>`` expression in text order."""
+        if isinstance(self._state, State):
+            return self._state.launches
         return find_launches(self.text, self.tree, self.blanks)
+
+    @cached_property
+    def state(self) -> State | None:
+        """What the next state of the document is made from; None for one that was put together by hand."""
+        return self._state(self) if callable(self._state) else self._state
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
@@ -75,13 +88,27 @@ class Document:
         return self.text[span.start : span.end].decode("utf-8", "replace")
 
 
-def parse(text: bytes, path: str = "", previous: Document | None = None) -> Document:
+def parse(text: bytes, path: str = "", previous: Document | None = None, hasty: bool = False) -> Document:
     """Parse any bytes. With ``previous`` (an earlier state of the document) what did not change is reused; the result
-    is the same as without."""
+    is the same as without.
+
+    A ``hasty`` parse is for the time between two keystrokes. It reads only the functions that were edited: where those
+    have parse errors, it may recover from them elsewhere than a parse from scratch does, and where their brackets do
+    not match, it does not look at what follows. The document then says so; it must not be a ``previous``.
+    """
+    if previous is not None and (before := previous.state) is not None:
+        after = glance(before, text) if hasty else advance(before, text)
+        if after is not None:
+            wrong = before.tree.root_node.has_error or after.tree.root_node.has_error or after.kept
+            return Document(path, text, after.blanked, after.tree, after.blanks, after.macros, hasty and wrong, after)
     blanked = blank(text)
     new = blanked.text
     tree = parse_tree(new) if previous is None else reparse_tree(new, previous.blanked, previous.tree)
-    return Document(path, text, new, tree, blanked.blanks, blanked.macros)
+
+    def state(document: Document) -> State:
+        return state_of(text, blanked, tree, document.kernels, document.launches)
+
+    return Document(path, text, new, tree, blanked.blanks, blanked.macros, False, state)
 
 
 def read(path: str | Path) -> Document:

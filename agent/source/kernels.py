@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tree_sitter import Node, Query, Tree
 
 from agent.source.blanking import Blank, blanks_in
-from agent.source.brackets import match_brackets
+from agent.source.brackets import Brackets, match_brackets
 from agent.source.kernel import Kernel, Parameter, TemplateParameter
 from agent.source.lexing import scan
 from agent.source.names import free_names
@@ -28,14 +28,25 @@ def find_kernels(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[Kern
     """All kernels in text order."""
     if b"__global__" not in text and not any("__global__" in blank.expansion for blank in blanks):
         return ()
-    found = [_kernel(text, node, blanks) for node in _definitions(tree, blanks)]
+    code = scan(text).code if tree.root_node.has_error else text
+    return find_kernels_in(text, tree, blanks, code, None, Span(0, len(text)))
+
+
+def find_kernels_in(
+    text: bytes, tree: Tree, blanks: Sequence[Blank], code: bytes, brackets: Brackets | None, within: Span
+) -> tuple[Kernel, ...]:
+    """The kernels in a stretch of whole functions. ``code`` (see ``lexing.scan``) and its ``brackets`` tell where those
+    are that the parser lost."""
+    found = [_kernel(text, node, blanks) for node in _definitions(tree, blanks, within)]
     kernels = [kernel for kernel in found if kernel is not None]
-    return tuple(sorted([*kernels, *_lost(text, tree, kernels)], key=lambda kernel: kernel.span))
+    lost = _lost(text, code, brackets, kernels, within) if tree.root_node.has_error else ()
+    return tuple(sorted([*kernels, *lost], key=lambda kernel: kernel.span))
 
 
-def _definitions(tree: Tree, blanks: Sequence[Blank]) -> Iterator[Node]:
-    disguised = [blank.span.end for blank in blanks if "__global__" in blank.expansion]
-    for node in captured(_DEFINITIONS, tree.root_node):
+def _definitions(tree: Tree, blanks: Sequence[Blank], within: Span) -> Iterator[Node]:
+    near = blanks_in(blanks, within.start, within.end)
+    disguised = [blank.span.end for blank in near if "__global__" in blank.expansion]
+    for node in captured(_DEFINITIONS, tree.root_node, within):
         body = node.child_by_field_name("body")
         if body is None or body.type != "compound_statement":
             continue
@@ -230,15 +241,14 @@ def _damage(text: bytes, outer: Node) -> str | None:
     return f"it stands inside code that could not be parsed, which begins at line {broken.start_point.row + 1}"
 
 
-def _lost(text: bytes, tree: Tree, found: Sequence[Kernel]) -> Iterator[Kernel]:
+def _lost(
+    text: bytes, code: bytes, matched: Brackets | None, found: Sequence[Kernel], within: Span
+) -> Iterator[Kernel]:
     """Definitions that the text shows and the tree does not: listed as damaged, so that they do not vanish silently."""
-    if not tree.root_node.has_error:
-        return
-    code = scan(text).code
-    brackets = match_brackets(code)
+    brackets = matched or match_brackets(code)
     end, counted, last = 0, 0, 0
     spans = sorted(kernel.span for kernel in found)
-    for match in _GLOBAL.finditer(code):
+    for match in _GLOBAL.finditer(code, within.start, within.end):
         place = bisect_right(spans, Span(match.start(), len(text) + 1)) - 1
         if match.start() < end or (place >= 0 and match.start() < spans[place].end):
             continue

@@ -8,6 +8,7 @@ from agent.source.blanking import Blank
 from agent.source.launch import LaunchSite
 from agent.source.nodes import captured, declared_name, first_error, span_of, text_of
 from agent.source.parsing import LANGUAGE
+from agent.source.span import Span
 
 # launches, and what may stand around them
 _RELEVANT = Query(
@@ -22,11 +23,16 @@ def find_launches(text: bytes, tree: Tree, blanks: Sequence[Blank]) -> tuple[Lau
 
     What encloses each is read off in one pass over the text: asking a node for its parent walks down from the root.
     """
-    if b"<<" not in text:
+    return find_launches_in(text, tree) if b"<<" in text else ()
+
+
+def find_launches_in(text: bytes, tree: Tree, within: Span | None = None) -> tuple[LaunchSite, ...]:
+    """The launch sites in a stretch of whole functions."""
+    if within is not None and text.find(b"<<", within.start, within.end) < 0:
         return ()
     sites: list[LaunchSite] = []
     around: list[Node] = []
-    for node in captured(_RELEVANT, tree.root_node):
+    for node in captured(_RELEVANT, tree.root_node, within):
         while around and around[-1].end_byte <= node.start_byte:
             around.pop()
         if node.type != "call_expression":

@@ -80,23 +80,38 @@ def spaces(piece: bytes) -> bytes:
 
 def scan(text: bytes) -> Scan:
     """Tell code from comments, strings and directives. Linear in ``len(text)``."""
+    found = scan_part(text, 0, len(text))
+    assert found is not None, "nothing reaches past the end"
+    return found
+
+
+def scan_part(text: bytes, start: int, end: int) -> Scan | None:
+    """The part of ``scan(text)`` from ``start`` to ``end``: its code alone, directives with the offsets of the text.
+
+    ``start`` is 0 or follows a character of code. None where a comment, a string or a directive reaches past ``end``.
+    """
     # a line end in front makes the first line like any other; a byte order mark is no code
     padded = b"\n" + (b"   " + text[3:] if text.startswith(b"\xef\xbb\xbf") else text)
     pieces: list[bytes] = []
     directives: list[Directive] = []
-    end = 0
-    for match in _HIDDEN.finditer(padded):
+    first = at = start + 1 if start else 0
+    for match in _HIDDEN.finditer(padded, first):
         kind = match.lastgroup if match.lastgroup != "mark" else "raw"
-        start, stop = match.span()
-        pieces.append(padded[end:start])
-        piece = padded[start:stop]
+        begin, stop = match.span()
+        if begin > end:
+            break
+        if stop > end + 1:
+            return None
+        pieces.append(padded[at:begin])
+        piece = padded[begin:stop]
         if kind == "directive":
-            at = match.start("directive") - 1
-            directives.append(Directive(Span(at, stop - 1), match.group("directive")))
+            hash_at = match.start("directive") - 1
+            directives.append(Directive(Span(hash_at, stop - 1), match.group("directive")))
         pieces.append(piece.translate(_SPACES if kind in ("directive", "comment") else _QUOTES))
-        end = stop
-    pieces.append(padded[end:])
-    return Scan(b"".join(pieces)[1:], tuple(directives))
+        at = stop
+    pieces.append(padded[at : end + 1])
+    code = b"".join(pieces)
+    return Scan(code if start else code[1:], tuple(directives))
 
 
 def without_comments(piece: bytes) -> bytes:

@@ -92,12 +92,18 @@ def declared_name(declarator: Node | None) -> Node | None:
     return declarator
 
 
-def captured(query: Query, node: Node) -> list[Node]:
-    """What a query with one capture finds at or below ``node``, in text order, outer nodes first.
+def captured(query: Query, node: Node, within: Span | None = None) -> list[Node]:
+    """What a query with one capture finds at or below ``node``, in text order, outer nodes first; with ``within``, only
+    what lies in those bytes.
 
     The order in which the library gives nodes that begin at the same byte changes from call to call.
     """
-    found = [each for nodes in QueryCursor(query).captures(node).values() for each in nodes]
+    cursor = QueryCursor(query)
+    if within is not None:
+        cursor.set_byte_range(within.start, within.end)
+    found = [each for nodes in cursor.captures(node).values() for each in nodes]
+    if within is not None:
+        found = [each for each in found if within.start <= each.start_byte and each.end_byte <= within.end]
     return sorted(found, key=lambda each: (each.start_byte, -each.end_byte))
 
 

@@ -24,14 +24,19 @@ def reparse_tree(text: bytes, old_text: bytes, old_tree: Tree) -> Tree:
         return parse_tree(text)
     if text == old_text:
         return old_tree
-    start, old_end, new_end = _changed(old_text, text)
-    tree = old_tree.copy()
-    tree.edit(start, old_end, new_end, _point(old_text, start), _point(old_text, old_end), _point(text, new_end))
-    new_tree = Parser(LANGUAGE).parse(text, tree)
+    new_tree = Parser(LANGUAGE).parse(text, edited_tree(old_tree, old_text, text))
     return parse_tree(text) if new_tree.root_node.has_error else new_tree
 
 
-def _changed(old: bytes, new: bytes) -> tuple[int, int, int]:
+def edited_tree(old_tree: Tree, old_text: bytes, text: bytes) -> Tree:
+    """A copy of ``old_tree`` that knows where ``text`` differs, as the parser and ``changed_ranges`` want it."""
+    start, old_end, new_end = changed_range(old_text, text)
+    tree = old_tree.copy()
+    tree.edit(start, old_end, new_end, _point(old_text, start), _point(old_text, old_end), _point(text, new_end))
+    return tree
+
+
+def changed_range(old: bytes, new: bytes) -> tuple[int, int, int]:
     """``(start, old_end, new_end)`` of the smallest range that differs, widened to whole UTF-8 characters."""
     shortest = min(len(old), len(new))
     start = _common(shortest, lambda a, b: old[a:b] == new[a:b])

@@ -12,9 +12,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from attrs import define, frozen
 
+from agent.source.document import Document, parse
 from agent.source.kernel import Kernel
 from cuda_lsp.facts.facts import Facts
 from cuda_lsp.session import Session, Snapshot, ordinals
@@ -58,6 +60,14 @@ class _Job:
     kernel: Kernel
 
 
+@frozen
+class _Work:
+    """``run`` is called in the thread; what it returns, on the event loop."""
+
+    uri: str
+    run: Callable[[], Callable[[], None] | None]
+
+
 class FactStore:
     """``changed(uri)`` is called on the event loop whenever something new is known about a document."""
 
@@ -68,7 +78,7 @@ class FactStore:
         self._known: dict[Place, _Entry] = {}
         self._wanted: dict[str, dict[Place, None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._queue: list[_Job] = []
+        self._queue: list[_Work] = []
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ended = False
@@ -109,8 +119,7 @@ class FactStore:
             assert old is not None
             self._forget(old.uri)
             return
-        if self._session.settings.compile:
-            self._wait(new.uri, self._session.settings.delay / 1e3 if old else 0.0)
+        self._wait(new.uri, self._session.settings.delay / 1e3 if old else 0.0)
 
     def _wait(self, uri: str, seconds: float) -> None:
         if (timer := self._timers.pop(uri, None)) is not None:
@@ -125,11 +134,19 @@ class FactStore:
             del self._known[place]
 
     def _begin(self, uri: str) -> None:
-        """The pause is there: queue what is not known, the most urgent first."""
+        """The pause is there: read carefully what was read in haste, then find the facts."""
         self._timers.pop(uri, None)
         snapshot = self._session.snapshot(uri)
-        if snapshot is None or not self._session.settings.compile or self._ended:
+        if snapshot is None or self._ended:
             return
+        if snapshot.document.hasty:
+            self._enqueue(uri, [_Work(uri, lambda: self._settle(snapshot))])
+        else:
+            self._choose(snapshot)
+
+    def _choose(self, snapshot: Snapshot) -> None:
+        """Queue what is not known, the most urgent first."""
+        uri = snapshot.uri
         jobs = [self._job(snapshot, kernel) for kernel in snapshot.document.kernels]
         wanted = {place: rank for rank, place in enumerate(reversed(self._wanted.get(uri, {})), -len(jobs))}
         chosen = [
@@ -138,10 +155,15 @@ class FactStore:
             if self._is_stale(job) and (number < AT_ONCE or job.place in self._known or job.place in wanted)
         ]
         chosen.sort(key=lambda job: wanted.get(job.place, job.place not in self._known))
+        if self._session.settings.compile:
+            self._enqueue(uri, [_Work(uri, partial(self._find, job)) for job in chosen])
+
+    def _enqueue(self, uri: str, work: list[_Work]) -> None:
+        """In place of what was queued for this document."""
         with self._condition:
-            self._queue = [job for job in self._queue if job.place.uri != uri] + chosen
+            self._queue = [other for other in self._queue if other.uri != uri] + work
             self._condition.notify()
-        if chosen and self._thread is None:
+        if work and self._thread is None:
             self._thread = threading.Thread(target=self._work, name="cuda-lsp facts", daemon=True)
             self._thread.start()
 
@@ -167,16 +189,21 @@ class FactStore:
                     self._condition.wait()
                 if self._ended:
                     return
-                job = self._queue.pop(0)
+                work = self._queue.pop(0)
             try:
-                facts = self._find(job)
-            except Exception as error:  # one kernel that cannot be examined must not end the figures of all
-                log.exception("could not examine a kernel")
-                facts = Facts(problem=f"an error of cuda-lsp ({type(error).__name__}); the log says more")
-            if facts is not None:
-                self._later(self._found, job, facts)
+                tell = work.run()
+            except Exception:
+                log.exception("work in the background failed")
+                continue
+            if tell is not None:
+                self._later(tell)
 
-    def _find(self, job: _Job) -> Facts | None:
+    def _settle(self, snapshot: Snapshot) -> Callable[[], None]:
+        document = parse(snapshot.text, snapshot.path)
+        document.kernels, document.launches, document.state  # noqa: B018 -- found here, and not on the event loop
+        return lambda: self._settled(snapshot, document)
+
+    def _find(self, job: _Job) -> Callable[[], None] | None:
         from cuda_lsp.facts.examine import examine
 
         began = time.monotonic()
@@ -186,8 +213,21 @@ class FactStore:
             stale = newest is None or newest.version != job.snapshot.version
             return self._ended or (stale and time.monotonic() - began > _PATIENCE)
 
-        facts = examine(job.snapshot.document, job.kernel, self._session.settings.target, overtaken)
-        return None if overtaken() else facts
+        try:
+            facts = examine(job.snapshot.document, job.kernel, self._session.settings.target, overtaken)
+        except Exception as error:  # one kernel that cannot be examined must not end the figures of all
+            log.exception("could not examine a kernel")
+            facts = Facts(problem=f"an error of cuda-lsp ({type(error).__name__}); the log says more")
+        return None if overtaken() else lambda: self._found(job, facts)
+
+    # --- back on the event loop ------------------------------------------------------------------------------------
+
+    def _settled(self, snapshot: Snapshot, document: Document) -> None:
+        if self._session.snapshot(snapshot.uri) is snapshot:
+            snapshot.settle(document)
+            self.generation += 1
+            self._changed(snapshot.uri)
+            self._choose(snapshot)
 
     def _found(self, job: _Job, facts: Facts) -> None:
         if self._session.snapshot(job.place.uri) is not None:

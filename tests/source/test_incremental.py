@@ -1,0 +1,101 @@
+"""Reading only what was edited gives what reading everything gives; between keystrokes it gives at least the rest."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.source.document import Document, parse
+from agent.source.incremental import advance
+from tests.source.strategies import clean_texts, pieces, texts
+from tests.source.test_parsing import assert_same
+
+TYPED = [
+    b"a", b"1", b";", b"\n", b"  ", b"x[0] = y + 1;", b"// note\n", b"/* note */", b"if (x) ", b"for (;;) {}", b"FOO\n",
+    b"FOO(1)\n", b"CHECK(f(1))\n", b"k<<<1, 2>>>(x);", b"k<<<{1, 2}, 3>>>(x);", b"#pragma unroll\n", b"else ",
+    b"namespace q {", b"__launch_bounds__(3) ", b"(", b")", b"{", b"}", b'"', b"'",
+]  # fmt: skip
+typed = st.one_of(st.sampled_from(TYPED), pieces)
+edit = st.tuples(st.floats(0, 1), st.sampled_from([0, 0, 0, 1, 2, 9]), typed)
+
+
+def edited(text: bytes, change: tuple[float, int, bytes]) -> bytes:
+    at = int(change[0] * len(text))
+    return text[:at] + change[2] + text[at + change[1] :]
+
+
+def assert_same_values(found: Document, scratch: Document) -> None:
+    assert_same(found, scratch)
+    assert found.blanked == scratch.blanked
+    assert found.macros == scratch.macros
+    assert found.state.code == scratch.state.code
+    assert found.state.bodies == scratch.state.bodies
+
+
+@settings(max_examples=400, deadline=None)
+@given(clean_texts, edit, edit)
+def test_the_next_state_is_that_of_reading_everything(text, first, second):
+    document = parse(text)
+    for change in (first, second):
+        new = edited(document.text, change)
+        following = parse(new, "", document)
+        assert_same_values(following, parse(new))
+        document = following
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(clean_texts, texts), st.lists(edit, min_size=1, max_size=3))
+def test_a_hasty_parse_is_exact_or_says_that_it_may_not_be(text, changes):
+    document, new = parse(text), text
+    for change in changes:
+        new = edited(new, change)
+    hasty, scratch = parse(new, "", document, hasty=True), parse(new)
+    assert hasty.text == new
+    for found in (*hasty.kernels, *hasty.launches):
+        assert 0 <= found.span.start <= found.span.end <= len(new)
+    if not hasty.hasty:
+        assert_same_values(hasty, scratch)
+
+
+def function(number: int) -> bytes:
+    return b"__global__ void k%d(float* x, int n) {\n  int i = threadIdx.x;\n  x[i] += %d;\n}\n" % (number, number)
+
+
+def test_an_edit_in_one_of_many_functions_reads_only_that_one():
+    text = b"".join(map(function, range(50)))
+    old = parse(text)
+    new = text.replace(b"x[i] += 20;", b"int j = 2;\n  x[j] += 20;")
+    assert advance(old.state, new) is not None
+    document = parse(new, "", old)
+    assert_same_values(document, parse(new))
+    assert document.kernels[7] is old.kernels[7], "in front of the edit nothing is made anew"
+    assert [k.line for k in document.kernels[20:22]] == [old.kernels[20].line, old.kernels[21].line + 1]
+
+
+def test_renaming_a_namespace_renames_all_kernels_in_it():
+    old = parse(b"namespace one {\n" + function(1) + function(2) + b"}\n")
+    new = parse(old.text.replace(b"one", b"other"), "", old)
+    assert [k.qualified_name for k in new.kernels] == ["other::k1", "other::k2"]
+
+
+def test_a_new_macro_reaches_functions_far_away():
+    old = parse(b"int first() { return 0; }\nHD int f() { return 1; }\n")
+    new = parse(b"#define HD __device__\n" + old.text, "", old)
+    assert [blank.name for blank in new.blanks] == ["HD"]
+
+
+def test_an_open_bracket_damages_the_kernel_under_the_cursor_and_no_other():
+    text = b"".join(map(function, range(5)))
+    old = parse(text)
+    new = text.replace(b"x[i] += 2;", b"if (i) {\n  x[i] += 2;")
+    hasty = parse(new, "", old, hasty=True)
+    assert hasty.hasty
+    assert [kernel.name for kernel in hasty.kernels if kernel.damage] == ["k2"]
+    assert [kernel.line for kernel in hasty.kernels] == [1, 5, 9, 14, 18]
+    closed = parse(new.replace(b"+= 2;", b"+= 2; }"), "", old, hasty=True)
+    assert not closed.hasty
+    assert_same_values(closed, parse(closed.text))
+
+
+def test_a_statement_without_its_end_damages_only_its_kernel():
+    text = b"".join(map(function, range(5)))
+    hasty = parse(text.replace(b"x[i] += 2;", b"x[i] += 2; float y = "), "", parse(text), hasty=True)
+    assert [kernel.name for kernel in hasty.kernels if kernel.damage] == ["k2"]
