@@ -4,7 +4,9 @@ VENV ?= .venv
 CUDA ?= cuda13
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-gpu bench lint clean
+EDITORS := .editors
+
+.PHONY: help demo test test-gpu test-editors vsix bench lint clean
 
 help:
 	@sed -n 's/^# //p;s/^\([a-z-]*\):.*## /  \1: /p' Makefile
@@ -27,8 +29,19 @@ lint: $(BIN)/.installed
 test-gpu: $(BIN)/.installed ## tests that need an NVIDIA GPU; says why when there is none
 	@$(BIN)/python -m pytest -m gpu -rs
 
+vsix: $(EDITORS)/node/npm ## package the VS Code extension: editors/vscode/dist/cuda-lsp.vsix
+	@PATH="$(abspath $(EDITORS))/node:$$PATH" bash editors/vscode/package
+
+test-editors: $(BIN)/.installed vsix ## drive real Neovim and real VS Code; installs them into .editors
+	@bash tests/editors/install $(EDITORS)
+	@$(BIN)/python tests/editors/run.py $(EDITORS) $(BIN)/cuda-lsp
+
+$(EDITORS)/node/npm: tests/editors/install
+	@bash tests/editors/install $(EDITORS) tools
+	@touch $@
+
 bench: $(BIN)/.installed ## design figures, as ratios
 	@$(BIN)/python -m tests.benchmarks
 
-clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: ## remove the environment, the test editors and every cache
+	rm -rf $(VENV) $(EDITORS) editors/vscode/node_modules editors/vscode/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,81 @@
+import * as vscode from 'vscode';
+import {
+  LanguageClient, RevealOutputChannelOn, State, TransportKind, type LanguageClientOptions, type Middleware,
+  type ServerOptions, type StaticFeature,
+} from 'vscode-languageclient/node';
+
+/** CUDA as VS Code names it, as older extensions and other editors name it, and as a user may have mapped it to C++. */
+export const selector = [
+  { language: 'cuda-cpp' },
+  { language: 'cuda' },
+  { language: 'cpp', pattern: '**/*.{cu,cuh}' },
+].flatMap((filter) => ['file', 'untitled'].map((scheme) => ({ ...filter, scheme })));
+
+export const isCuda = (document: vscode.TextDocument): boolean => vscode.languages.match(selector, document) > 0;
+
+/** Settings of the section that are the extension's own: the server is not told them. */
+const ours = ['command', 'trace'];
+
+const configuration: NonNullable<Middleware['workspace']>['configuration'] = async (params, token, next) => {
+  const answer = await next(params, token);
+  if (!Array.isArray(answer)) return answer;
+  return answer.map((section) =>
+    section && typeof section === 'object'
+      ? Object.fromEntries(Object.entries(section).filter(([key]) => !ours.includes(key)))
+      : section);
+};
+
+/** Says that proposals are shown by this extension, as a diff. */
+const showsReviews: StaticFeature = {
+  fillClientCapabilities: (capabilities) => {
+    capabilities.experimental = { ...capabilities.experimental as object, cudaLsp: { review: true } };
+  },
+  initialize: () => {},
+  getState: () => ({ kind: 'static' }),
+  clear: () => {},
+};
+
+/** A client for `cuda-lsp serve`, not yet started. */
+export function createClient(log: vscode.LogOutputChannel, middleware: Middleware): LanguageClient {
+  const [command, ...args] = vscode.workspace.getConfiguration('cuda-lsp').get<string[]>('command', []);
+  const server: ServerOptions = { command: command || 'cuda-lsp', args, transport: TransportKind.stdio };
+  const options: LanguageClientOptions = {
+    documentSelector: selector,
+    outputChannel: log,
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    middleware: { ...middleware, workspace: { configuration } },
+  };
+  const client = new LanguageClient('cuda-lsp', 'cuda-lsp', server, options);
+  client.registerFeature(showsReviews);
+  return client;
+}
+
+/** Starts the client; where that fails, says which program was tried and offers the two ways on. */
+export async function start(client: LanguageClient, log: vscode.LogOutputChannel): Promise<void> {
+  try {
+    await client.start();
+  } catch (error) {
+    log.error(String(error));
+    void explain(log);
+  }
+}
+
+async function explain(log: vscode.LogOutputChannel): Promise<void> {
+  const command = vscode.workspace.getConfiguration('cuda-lsp').get<string[]>('command', []).join(' ');
+  const choice = await vscode.window.showErrorMessage(
+    `cuda-lsp: the language server did not start with "${command}". Install it with: pip install "cuda-lsp[cuda13]", `
+    + 'or name its program in the setting cuda-lsp.command.',
+    'Open Settings', 'Show Log',
+  );
+  if (choice === 'Open Settings') {
+    await vscode.commands.executeCommand('workbench.action.openSettings', 'cuda-lsp.command');
+  } else if (choice === 'Show Log') {
+    log.show();
+  }
+}
+
+/** Ends a client in whatever state it is: one that never came up cannot be asked to stop. */
+export async function stop(client: LanguageClient): Promise<void> {
+  if (client.state === State.Running) await client.stop();
+  await client.dispose();
+}

@@ -1,0 +1,203 @@
+"""run.py EDITORS SERVER [--pictures]: drives real Neovim and real VS Code (code-server) against `SERVER serve`.
+
+EDITORS is the folder that `install` filled. Each driver prints one line a check (`ok   NAME` or `FAIL NAME`); the last
+line here adds them up. Everything that a run writes lies in EDITORS/run; `--pictures` also renews docs/images.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from json import dumps
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+EXTENSION = ROOT / "editors" / "vscode"
+
+CODE_SETTINGS = {
+    "workbench.colorTheme": "Default Dark Modern",
+    "workbench.startupEditor": "none",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.tips.enabled": False,
+    "editor.codeLens": True,
+    "editor.inlayHints.enabled": "on",
+    "editor.minimap.enabled": False,
+    "diffEditor.renderSideBySide": True,
+    "diffEditor.useInlineViewWhenSpaceIsLimited": False,
+    "files.autoSave": "off",
+    "git.enabled": False,
+    "chat.disableAIFeatures": True,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "extensions.autoCheckUpdates": False,
+    "extensions.ignoreRecommendations": True,
+}
+
+
+class Tally:
+    """Counts of the checks that the drivers printed."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed = 0
+
+    def drive(self, title: str, command: list[str], env: dict[str, str], seconds: float) -> None:
+        """Runs one driver, repeats its lines, and adds one failure if it ended badly without saying which check."""
+        print(f"-- {title}", flush=True)
+        start, before = time.monotonic(), self.failed
+        process = subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            stop(process)
+            output, errors = process.communicate()
+            output += f"\nFAIL {title}: no end after {seconds:.0f} s"
+        print(output.rstrip(), flush=True)
+        lines = output.splitlines()
+        self.passed += sum(line.startswith("ok ") for line in lines)
+        self.failed += sum(line.startswith("FAIL ") for line in lines)
+        if process.returncode != 0 and self.failed == before:
+            self.failed += 1
+            print(f"FAIL {title} ended with {process.returncode}")
+        if self.failed > before:
+            print(errors.rstrip(), flush=True)
+        print(f"   {time.monotonic() - start:.1f} s", flush=True)
+
+
+def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Ends a process and all of its group."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, kind)
+            process.wait(5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def workspace(folder: Path) -> Path:
+    """A fresh folder with the sample in it, as a user would open it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(HERE / "scale.cu", folder)
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def code_server(editors: Path, folder: Path, data: Path, server: str, env: dict[str, str]) -> Iterator[str]:
+    """A running code-server with the packaged extension in it; gives its address."""
+    shutil.rmtree(data, ignore_errors=True)
+    for name in ("User", "Machine", "home"):
+        (data / name).mkdir(parents=True)
+    (data / "User" / "settings.json").write_text(dumps(CODE_SETTINGS))
+    # code-server is a remote window: settings that name a program count only as machine settings.
+    (data / "Machine" / "settings.json").write_text(dumps({"cuda-lsp.command": [server, "serve"]}))
+    (data / "config.yaml").write_text("")
+    port = free_port()
+    # No gallery: an address where nothing listens keeps the editor from looking extensions up.
+    env = env | {
+        "HOME": str(data / "home"),
+        "XDG_CONFIG_HOME": str(data / "home" / ".config"),
+        "XDG_DATA_HOME": str(data / "home" / ".local"),
+        "EXTENSIONS_GALLERY": dumps({"serviceUrl": "http://127.0.0.1:9"}),
+    }
+    base = [str(editors / "code-server/node_modules/.bin/code-server"), "--user-data-dir", str(data)]
+    base += ["--extensions-dir", str(data / "extensions"), "--config", str(data / "config.yaml")]
+    install = [*base, "--install-extension", str(EXTENSION / "dist" / "cuda-lsp.vsix")]
+    with (data / "server.log").open("w") as log:
+        subprocess.run(install, env=env, stdout=log, stderr=log, check=True, timeout=60)
+        serve = [*base, "--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry"]
+        serve += ["--disable-update-check", "--disable-getting-started-override", "--disable-workspace-trust"]
+        process = subprocess.Popen([*serve, str(folder)], env=env, stdout=log, stderr=log, start_new_session=True)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_until_up(address, process, data / "server.log")
+            yield address
+        finally:
+            stop(process)
+
+
+def wait_until_up(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when code-server answers.
+
+    Raises:
+        RuntimeError: it ended, or was silent for 30 seconds.
+    """
+    for _ in range(300):
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{address}/healthz", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError("code-server did not come up:\n" + log.read_text()[-2000:])
+
+
+def main() -> int:
+    editors, server = Path(sys.argv[1]).resolve(), shutil.which(sys.argv[2])
+    if server is None:
+        print(f"FAIL no server at {sys.argv[2]}\n0 passed, 1 failed")
+        return 1
+    server = str(Path(server).absolute())
+    out = editors / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    env = os.environ | {
+        "EDITORS": str(editors),
+        "PATH": f"{editors / 'node'}:{os.environ['PATH']}",
+        "CUDA_LSP": server,
+        "PLUGIN": str(ROOT / "editors" / "neovim"),
+        "HOME": str(out / "home"),
+        "XDG_STATE_HOME": str(out / "state"),
+    }
+    if "--pictures" in sys.argv:
+        env["PICTURES"] = str(ROOT / "docs" / "images")
+    tally = Tally()
+    neovim(tally, editors, out, env)
+    vscode(tally, editors, out, env, server)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed or not tally.passed else 0
+
+
+def neovim(tally: Tally, editors: Path, out: Path, env: dict[str, str]) -> None:
+    nvim = str(editors / "tools/bin/nvim")
+    for name, seconds in (("session", 150), ("health", 30)):
+        folder = workspace(out / f"neovim-{name}")
+        script = ["--headless", "--clean", "--cmd", f"set rtp^={env['PLUGIN']}", "-l", str(HERE / f"neovim/{name}.lua")]
+        tally.drive(f"Neovim: {name}", [nvim, *script], env | {"WORKSPACE": str(folder)}, seconds)
+    folder = workspace(out / "neovim-screen")
+    screen = [sys.executable, str(HERE / "neovim/screen.py"), nvim, str(folder), str(out)]
+    tally.drive("Neovim: on a terminal", screen, env, 150)
+
+
+def vscode(tally: Tally, editors: Path, out: Path, env: dict[str, str], server: str) -> None:
+    node = str(editors / "node/node")
+    folder = workspace(out / "vscode-host")
+    with code_server(editors, folder, out / "host-data", server, env) as address:
+        suite = [str(folder), str(EXTENSION), str(HERE / "vscode/suite.cjs"), str(out)]
+        tally.drive("VS Code: in its extension host", [node, str(HERE / "vscode/host.mjs"), address, *suite], env, 180)
+    folder = workspace(out / "vscode-screen")
+    with code_server(editors, folder, out / "screen-data", server, env) as address:
+        screen = [node, str(HERE / "vscode/screen.mjs"), address, str(folder), str(out)]
+        tally.drive("VS Code: on the screen", screen, env, 180)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
