@@ -1,0 +1,242 @@
+"""Edits, jobs, cancels, accepts, rejects, closes and restarts in any order: no misplaced edit, ever.
+
+The worker is a scripted one that speaks the real protocol in a real process, so that answers arrive whenever they do.
+The model of what an accept may do is plain text replacement.
+"""
+
+import asyncio
+import contextlib
+import gc
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import define, field
+from lsprotocol import types
+
+from cuda_lsp.applying import Applied
+from cuda_lsp.jobs import JobRefused, Jobs
+from cuda_lsp.jobs.pool import Pool
+from cuda_lsp.proposals.proposal import ACCEPTED, OUTDATED, READY, REJECTED, Proposal
+from cuda_lsp.worker.messages import Options
+from tests.server.desk import Desk
+from tests.server.editor import FAILS, LAX, LIAR, REFUSES, STRICT
+from tests.server.texts import SCALE
+
+STEPS = int(os.environ.get("CUDA_LSP_STEPS", "10000"))
+SCRIPTS = (
+    ("rewrite",), ("rewrite",), ("launch",), ("launch",), ("rewrites:4",), ("sleep:0.01", "rewrite"),
+    ("stage:a", "stage:b", "sleep:0.02", "launch"), ("end:failed",), ("end:done",), ("sleep:0.2",),
+)  # fmt: skip
+PIECES = (
+    "",
+    " ",
+    "\n",
+    "// é \U0001f600\n",
+    "\r\n",
+    "x",
+    "{",
+    "}",
+    "/*",
+    "*/",
+    "\u2028",
+    "\x0c",
+    "<<<",
+    "#if 1\n",
+    "\t",
+)
+
+
+@define(eq=False)
+class World:
+    desk: Desk
+    jobs: Jobs
+    dice: random.Random
+    undo: list[tuple[int, str, str]] = field(factory=list)
+    accepting: dict[asyncio.Task[Applied], Proposal] = field(factory=dict)
+    counts: Counter[str] = field(factory=Counter)
+    open: bool = True
+
+    # --- what may happen -------------------------------------------------------------------------------------------
+
+    def type_anywhere(self) -> None:
+        text = self.desk.editor.text
+        start = self.dice.randrange(len(text) + 1)
+        self._type(start, min(len(text), start + self.dice.choice((0, 0, 0, 1, 3))), self.dice.choice(PIECES))
+
+    def type_between(self) -> None:
+        """On a line of its own, outside of any function: what users do while they wait."""
+        text = self.desk.editor.text
+        places = [at + 1 for at in range(len(text)) if text.startswith(("\n__", "\nint", "\n#"), at)]
+        if places:
+            self._type(
+                self.dice.choice(places), None, self.dice.choice(("\n", "// é \U0001f600\r\n", "\n\n", "// n\n"))
+            )
+
+    def type_undo(self) -> None:
+        if self.undo:
+            start, old, new = self.undo.pop()
+            if self.desk.editor.text[start : start + len(new)] == new:
+                self.desk.editor.type(start, start + len(new), old)
+
+    def start_over(self) -> None:
+        self.undo.clear()
+        self.desk.editor.type(0, len(self.desk.editor.text), SCALE)
+
+    def start_job(self) -> None:
+        snapshot = self.desk.session.snapshot(self.desk.uri)
+        if snapshot is None:
+            return
+        try:
+            script = self.dice.choice(SCRIPTS)
+            self.jobs.start("optimize", snapshot, self.dice.choice(("scale", "shift")), Options(only=script))
+            self.counts["jobs"] += 1
+        except JobRefused:
+            self.counts["refused"] += 1
+
+    def cancel(self) -> None:
+        active = [job for job in self.jobs.all() if job.active]
+        # Each costs a process, and the next job the time to start one.
+        if active and self.dice.random() < 0.05:
+            self.counts["cancelled"] += self.jobs.cancel(self.dice.choice(active).id)
+
+    def accept(self) -> None:
+        found = self._any()
+        if found is not None:
+            task = asyncio.get_running_loop().create_task(self.desk.proposals.accept(found.id))
+            self.accepting[task] = found
+
+    def reject(self) -> None:
+        found = self._any()
+        if found is not None:
+            before = self.desk.editor.text
+            self.counts["rejected"] += self.desk.proposals.reject(found.id, "no").ok
+            assert self.desk.editor.text == before
+
+    def close_or_open(self) -> None:
+        (self.desk.editor.close if self.open else self.desk.editor.open)()
+        self.open = not self.open
+
+    def change_manner(self) -> None:
+        self.desk.editor.manner = self.dice.choice((STRICT, STRICT, STRICT, LAX, LAX, LIAR, REFUSES, FAILS))
+
+    def check(self) -> None:
+        self.desk.proposals.check(self.desk.uri)
+
+    def _any(self) -> Proposal | None:
+        found = self.desk.proposals.all(self.desk.uri)
+        mostly = [p for p in found if p.state == READY] or found
+        return self.dice.choice(mostly if self.dice.random() < 0.8 else found) if found else None
+
+    def _type(self, start: int, end: int | None, new: str) -> None:
+        text = self.desk.editor.text
+        end = start if end is None else end
+        # A position between the two halves of a line end is none.
+        if any(text[at - 1 : at + 1] == "\r\n" for at in (start, end)):
+            return
+        self.undo.append((start, text[start:end], new))
+        del self.undo[:-20]
+        self.desk.editor.type(start, end, new)
+
+    # --- what must hold --------------------------------------------------------------------------------------------
+
+    async def apply(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        """The editor's answer, with the model beside it."""
+        before = self.desk.editor.text
+        accepting = [p for task, p in self.accepting.items() if not task.done()]
+        answer = await self.desk.editor.apply(params)
+        after = self.desk.editor.text
+        if after != before:
+            assert any(after == model(before, proposal) for proposal in accepting), "a misplaced edit"
+            self.undo.clear()
+            self.counts["written"] += 1
+        return answer
+
+    def holds(self) -> None:
+        snapshot = self.desk.session.snapshot(self.desk.uri)
+        assert (snapshot is not None) == self.open
+        if snapshot is not None:
+            assert snapshot.text.decode() == self.desk.editor.text
+        for task, proposal in list(self.accepting.items()):
+            if task.done():
+                del self.accepting[task]
+                self.counts["accepted" if task.result().ok else "not accepted"] += 1
+                assert task.result().ok or task.result().message
+                if task.result().ok and (now := self.desk.proposals.get(proposal.id)):
+                    assert now.state in (ACCEPTED, READY)
+
+    def states(self) -> None:
+        """A ready proposal fits the text; one that does not fit is not ready."""
+        text = self.desk.editor.text
+        for proposal in self.desk.proposals.all(self.desk.uri):
+            self.counts[f"seen {proposal.state}"] += 1
+            if proposal.anchors is None or proposal.state == REJECTED:
+                continue
+            fits = proposal.anchors.old.decode() in text
+            assert fits or proposal.state != READY
+            if proposal.state == READY:
+                assert all(launch.decode() in text for launch in proposal.anchors.sites)
+
+
+def model(text: str, proposal: Proposal) -> str:
+    """What accepting may do, by plain replacement."""
+    assert proposal.anchors is not None
+    anchors = proposal.anchors
+    text = text.replace(anchors.old.decode(), anchors.new.decode(), 1)
+    for old, new in set(zip(anchors.sites, anchors.launches, strict=True)):
+        text = text.replace(old.decode(), new.decode())
+    return text
+
+
+async def scenario(folder: Path, seed: int, steps: int) -> Counter[str]:
+    loop = asyncio.get_running_loop()
+    pool = Pool("tests.server.scripted_worker")
+    desk = Desk(folder)
+
+    def post(work: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(work)
+
+    jobs = Jobs(post, pool, limit=2)
+    jobs.subscribe(lambda job, message: desk.proposals.heard(job, message))
+    world = World(desk, jobs, random.Random(seed))
+    desk.proposals._applier._send = world.apply
+    happenings = (
+        [world.type_between] * 6 + [world.type_undo] * 5 + [world.type_anywhere] + [world.start_job] * 6
+        + [world.accept] * 6 + [world.reject, world.cancel, world.check, world.change_manner, world.close_or_open]
+        + [world.start_over] * 4
+    )  # fmt: skip
+    objects = 0
+    try:
+        for step in range(steps):
+            if not world.open and world.dice.random() < 0.5:
+                world.close_or_open()
+            what = world.dice.choice(happenings)
+            if world.open or what not in (
+                world.type_between, world.type_undo, world.type_anywhere, world.start_over,
+            ):  # fmt: skip
+                what()
+            world.holds()
+            await asyncio.sleep(world.dice.choice((0, 0, 0, 0.002)))
+            world.holds()
+            if step % 7 == 0 and world.open:
+                world.states()
+            if step == steps // 2:
+                gc.collect()
+                objects = len(gc.get_objects())
+        gc.collect()
+        assert len(gc.get_objects()) < 1.2 * objects + 20_000, "memory grows"
+        await asyncio.gather(*world.accepting, return_exceptions=False)
+        world.holds()
+    finally:
+        jobs.close()
+    return world.counts
+
+
+def test_no_misplaced_edit_in_any_order(tmp_path: Path) -> None:
+    counts = asyncio.run(scenario(tmp_path, seed=20240607, steps=STEPS))
+    assert counts["written"] >= STEPS // 200 and counts["accepted"] >= STEPS // 200, counts
+    assert counts["jobs"] >= STEPS // 50 and counts["cancelled"] and counts["rejected"] and counts["refused"], counts
+    assert counts["not accepted"] and counts[f"seen {OUTDATED}"] and counts[f"seen {ACCEPTED}"], counts
