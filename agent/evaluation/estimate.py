@@ -128,9 +128,7 @@ def headroom(prepared: "Prepared") -> Headroom:
 
 
 def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting) -> Speed:
-    """Old time over new time. On a GPU nothing is claimed until it is measured."""
-    if not setting.device.emulated:
-        return Speed("timing not verified", target=setting.target.name, note="measured timing does not exist yet")
+    """Old time over new time, estimated. On a GPU, where users expect a measurement, the state says that there is none."""
     if isinstance(original, str) or isinstance(candidate, str):
         reason = original if isinstance(original, str) else candidate
         return Speed("none", target=setting.target.name, note=f"no estimate: {reason}")
@@ -141,7 +139,7 @@ def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting)
     if abs(ratio - 1) < MODEL_ERROR:
         notes.append(f"the difference is within the model's own error of {MODEL_ERROR:.0%}")
     return Speed(
-        "estimated",
+        "estimated" if setting.device.emulated else "timing not verified",
         ratio=ratio,
         target=setting.target.name,
         original_seconds=original.seconds,

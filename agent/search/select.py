@@ -47,7 +47,7 @@ def changed_lines(old: bytes, new: bytes) -> int:
 
 
 def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
-    """The nodes worth proposing: right, no less precise as far as it could be told, better than the original, and on the
+    """The nodes worth proposing: right, no less precise as far as it could be told, better than the original, on the
     front of speed, error and size of the change; fastest first, but a small win in a large change never comes first."""
     accepted = ("same", "better", "unchecked", *(("less",) if lossy else ()))
     worthy = [

@@ -138,8 +138,9 @@ def precision_text(precision: Precision) -> str:
 
 
 def speed_text(speed: Speed) -> str:
-    if speed.state == "estimated" and speed.ratio is not None:
-        return f"est. {down(speed.ratio)} on {speed.target}, not measured"
+    if speed.state in ("estimated", "timing not verified") and speed.ratio is not None:
+        unverified = "timing not verified, " if speed.state != "estimated" else ""
+        return f"{unverified}est. {down(speed.ratio)} on {speed.target}, not measured"
     if speed.ratio is not None and speed.low is not None and speed.high is not None:
         return f"{speed.state}, {down(speed.ratio)} (95 %: {speed.low:.2f} to {speed.high:.2f})"
     return (
