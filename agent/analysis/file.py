@@ -98,8 +98,11 @@ def _read(node: Node, source: bytes) -> _Item:
         takes = declarator is not None and b"&" in (declarator.text or b"")
         takers = reference_takers(node) - {"swap"} if takes else frozenset()
         return _Item(macros=macros, takers=takers, functions=functions)
+    # most items hold none of these words, and a table of numbers is long to walk through
+    takers = reference_takers(node) - {"swap"} if b"&" in source else frozenset()
+    if not any(word in source for word in (b"#", b"const", b"enum")):
+        return _Item(takers=takers, functions=functions)
     macros, variables = definitions(node)
-    takers = reference_takers(node) - {"swap"}
     return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions)
 
 

@@ -5,6 +5,7 @@ Host code is read, not run: a name counts only where it is defined once and neve
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -48,9 +49,17 @@ class Shape:
 def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
     """The launches of a kernel in its file; none where several kernels have its name and it cannot be told whose they
     are."""
-    if sum(1 for other in document.kernels if other.name == kernel.name) > 1:
-        return ()
-    return tuple(site for site in document.launches if site.kernel == kernel.name and site.damage is None)
+    return _by_kernel(document).get(kernel.name, ())
+
+
+@lru_cache(maxsize=8)
+def _by_kernel(document: Document) -> Mapping[str, tuple[LaunchSite, ...]]:
+    owners = Counter(kernel.name for kernel in document.kernels)
+    found: dict[str, list[LaunchSite]] = {}
+    for site in document.launches:
+        if owners[site.kernel] == 1 and site.damage is None:
+            found.setdefault(site.kernel, []).append(site)
+    return {name: tuple(sites) for name, sites in found.items()}
 
 
 def shape(document: Document, site: LaunchSite) -> Shape:

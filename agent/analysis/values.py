@@ -35,6 +35,7 @@ class Scope:
     sources: Mapping[Symbol, frozenset[str]] = field(init=False)
     _values: dict[tuple[int, int], Poly] = field(factory=dict, init=False)
     _differences: dict[tuple[int, int], Poly] = field(factory=dict, init=False)
+    _dependences: dict[tuple[int, int], frozenset[str]] = field(factory=dict, init=False)
     _depth: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -70,7 +71,12 @@ def dependence(node: Node | None, scope: Scope) -> frozenset[str]:
     """What an expression of any type depends on: ``threadIdx.x`` and the like, ``blockIdx.x``, ``memory`` (read from
     an array at an address that is the same for all threads), ``unknown``. Empty for what is the same in the whole
     grid."""
-    return sources(parts(node, scope.symbols), scope.sources)
+    if node is None:
+        return frozenset()
+    key = (node.start_byte, node.end_byte)
+    if key not in scope._dependences:
+        scope._dependences[key] = sources(parts(node, scope.symbols), scope.sources)
+    return scope._dependences[key]
 
 
 def is_uniform(node: Node | None, scope: Scope) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, restricted
@@ -9,7 +10,7 @@ from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
 from agent.analysis.rules.finding import Finding, Hit, Place, Related, named
 from agent.analysis.rules.registry import by_id, rules
 from agent.analysis.rules.selection import Selection
-from agent.analysis.rules.suppression import silences, suppressed
+from agent.analysis.rules.suppression import silenced, silences
 from agent.analysis.rules.view import AXES, View
 from agent.source.blanking import blanks_in
 from agent.source.document import Document
@@ -42,14 +43,14 @@ def check(
     remembered by the kernel's text and by what it sees of its file, so that only a kernel that changed is looked at
     again.
     """
-    if kernel.damage is not None or len(kernel.span) > LARGEST or _HIP.search(document.text):
+    if kernel.damage is not None or len(kernel.span) > LARGEST or _is_hip(document):
         return ()
     sites = launches_of(document, kernel)
     shapes = tuple(shape(document, site) for site in sites)
     facts = restricted(file_facts(document), kernel.uses)
     block = _block(shapes) if workload is None else _stated(workload, kernel)
     sizes = {} if workload is None else _sizes(workload, kernel)
-    raised = _RAISES.search(document.text) is not None
+    raised = _raises(document)
     start, end = kernel.span.start, kernel.span.end
     key = (document.text[start:end], kernel.launch_bounds, _frozen(facts), shapes, block, raised, *sizes.items())
     if key not in _remembered:
@@ -57,6 +58,16 @@ def check(
             _remembered.clear()
         _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised))
     return tuple(_placed(_remembered[key], document, kernel, sites, selection or Selection()))
+
+
+@lru_cache(maxsize=8)
+def _is_hip(document: Document) -> bool:
+    return _HIP.search(document.text) is not None
+
+
+@lru_cache(maxsize=8)
+def _raises(document: Document) -> bool:
+    return _RAISES.search(document.text) is not None
 
 
 def _run(
@@ -102,12 +113,9 @@ def _placed(
     hits: tuple[Hit, ...], document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...], selection: Selection
 ) -> Iterator[Finding]:
     wanted = [hit for hit in hits if selection.admits(by_id()[hit.rule])]
-    if not wanted:
-        return
-    silenced = suppressed(document, kernel)
     for hit in sorted(wanted, key=lambda hit: (_span(hit.at, kernel, sites), hit.rule)):
         span = _span(hit.at, kernel, sites)
-        if silenced and silences(silenced.names(span, hit.at.launch is None), hit.rule):
+        if silences(silenced(document, kernel, span, hit.at.launch is None), hit.rule):
             continue
         rule = by_id()[hit.rule]
         related = tuple(Related(_span(place, kernel, sites), words) for place, words in hit.related)

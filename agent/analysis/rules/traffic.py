@@ -66,7 +66,7 @@ def request(access: Access, view: View) -> Request | None:
     pitches = stand_ins(index, view)
     best: tuple[int, int] | None = None
     for warp in view.warps:
-        counted = _count(index, warp, conditions, pitches, size, view)
+        counted = _count(access, index, warp, pitches, size, view)
         if counted is None:
             return None
         # of several blocks that it may run with, the kindest
@@ -74,7 +74,7 @@ def request(access: Access, view: View) -> Request | None:
             best = counted
     if best is None:
         return None
-    exchanged = _exchanged(index, conditions, pitches, size, view)
+    exchanged = _exchanged(access, index, pitches, size, view)
     return Request(
         access,
         index,
@@ -146,39 +146,25 @@ def _equality(condition: Node | None, taken: bool, scope: Scope, lanes: Lanes) -
 
 
 def _count(
-    index: Poly, warp: Lanes, conditions: tuple[Guard, ...], pitches: Mapping[str, int], size: int, view: View
+    access: Access, index: Poly, warp: Lanes, pitches: Mapping[str, int], size: int, view: View
 ) -> tuple[int, int] | None:
     """(sectors that a warp touches, sectors that would do)."""
-    elements = _elements(index, {**pitches, **warp}, conditions, view)
-    if elements is None or len(elements) < FEWEST_LANES:
+    elements = vector(index, {**pitches, **warp}, offsets=True)
+    if elements is None:
+        return None
+    away = view.away(access, warp)
+    elements = np.broadcast_to(elements, away.shape)[~away]
+    if len(elements) < FEWEST_LANES:
         return None
     distinct = np.unique(elements)
     first, last = distinct * size // SECTOR, (distinct * size + size - 1) // SECTOR
     return len(np.unique(np.concatenate((first, last)))), max(1, -(-len(distinct) * size // SECTOR))
 
 
-def _elements(index: Poly, lanes: Lanes, conditions: tuple[Guard, ...], view: View) -> Column | None:
-    """What each lane touches that is not known to be stopped; up to a summand that is the same for all."""
-    found = vector(index, lanes, offsets=True)
-    if found is None:
-        return None
-    away = stopped(conditions, view.facts.scope, lanes)
-    count = np.size(lanes["threadIdx.x"])
-    return np.broadcast_to(found, count)[~np.broadcast_to(away, count)]
-
-
-def _exchanged(
-    index: Poly, conditions: tuple[Guard, ...], pitches: Mapping[str, int], size: int, view: View
-) -> int | None:
-    counts = []
-    for block in view.blocks:
-        if "y" not in view.axes or block[1] < 2:
-            return None
-        counted = _count(index, view.lanes(block, True), conditions, pitches, size, view)
-        if counted is None:
-            return None
-        counts.append(counted[0])
-    return max(counts, default=None)
+def _exchanged(access: Access, index: Poly, pitches: Mapping[str, int], size: int, view: View) -> int | None:
+    counts = [_count(access, index, warp, pitches, size, view) for warp in view.exchanged]
+    known = [counted[0] for counted in counts if counted is not None]
+    return max(known) if known and len(known) == len(counts) else None
 
 
 def passes(access: Access, view: View) -> tuple[int, int] | None:
@@ -192,8 +178,7 @@ def passes(access: Access, view: View) -> tuple[int, int] | None:
     best: tuple[int, int] | None = None
     for warp in view.warps:
         counted = [
-            _passes(_elements(index, {**warp, **names}, conditions, view), size)
-            for names in _turns(index, access, view)
+            _passes(_elements(access, index, {**warp, **names}, view), size) for names in _turns(index, access, view)
         ]
         known = [one for one in counted if one is not None]
         if not known:
@@ -210,6 +195,16 @@ def _turns(index: Poly, access: Access, view: View) -> Iterator[Mapping[str, int
             yield from ({loop.atom.name: value} for value in values)
             return
     yield {}
+
+
+def _elements(access: Access, index: Poly, lanes: Lanes, view: View) -> Column | None:
+    """What each lane touches that is not known to be stopped; up to a summand that is the same for all."""
+    found = vector(index, lanes, offsets=True)
+    if found is None:
+        return None
+    away = stopped(view.guards(access), view.facts.scope, lanes)
+    count = np.size(lanes["threadIdx.x"])
+    return np.broadcast_to(found, count)[~np.broadcast_to(away, count)]
 
 
 def _passes(elements: Column | None, size: int) -> tuple[int, int] | None:

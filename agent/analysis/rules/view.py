@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from attrs import field, frozen
 
 from agent.analysis.accesses import Access
 from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
-from agent.analysis.guards import Guard, guards
+from agent.analysis.guards import Guard, guards, stopped
 from agent.analysis.launches import Extents, Shape
 from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
@@ -35,6 +36,7 @@ class View:
     sizes: Mapping[str, int]
     raised: bool
     defined: frozenset[str]
+    _away: dict[tuple[int, ...], npt.NDArray[np.bool_]] = field(factory=dict, init=False)
     _guards: dict[Access, tuple[Guard, ...]] = field(factory=dict, init=False)
 
     @property
@@ -65,9 +67,23 @@ class View:
         """The lanes of the first warp, for each of ``blocks``."""
         return tuple(self.lanes(block, False) for block in self.blocks)
 
+    @cached_property
+    def exchanged(self) -> tuple[Lanes, ...]:
+        """The lanes of the first warp with x and y in each other's place; none where a block has no second row."""
+        if "y" not in self.axes or any(block[1] < 2 for block in self.blocks):
+            return ()
+        return tuple(self.lanes(block, True) for block in self.blocks)
+
     def lanes(self, block: tuple[int, int, int], exchanged: bool) -> Lanes:
-        """The lanes of a block's first warp. ``exchanged``: x and y in each other's place."""
         return self.names(block, np.array(block_lanes(block, exchanged), dtype=np.int64).T)
+
+    def away(self, access: Access, lanes: Lanes) -> npt.NDArray[np.bool_]:
+        """Which of ``warps`` or ``exchanged`` are known not to come to an access."""
+        found = self.guards(access)
+        key = (id(lanes), *(guard.condition.start_byte * 2 + guard.taken for guard in found))
+        if key not in self._away:
+            self._away[key] = np.broadcast_to(stopped(found, self.facts.scope, lanes), np.shape(lanes["threadIdx.x"]))
+        return self._away[key]
 
     def names(self, block: tuple[int, int, int], threads: Column) -> Lanes:
         """What names mean to some threads of a block; ``threads`` has a row for each axis."""

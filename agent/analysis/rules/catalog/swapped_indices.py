@@ -1,6 +1,7 @@
 """M3: threadIdx.x walks down columns where it could run along rows."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
@@ -73,21 +74,22 @@ def swapped_indices(view: View) -> Iterator[Hit]:
     )
 
 
-def swapped(view: View) -> list[Request]:
+@lru_cache(maxsize=2)
+def swapped(view: View) -> tuple[Request, ...]:
     """The accesses that an exchange of x and y would mend, where it would mend the kernel; else none."""
     if not {"x", "y"} <= view.axes:
-        return []
+        return ()
     found = [one for one in requests(view) if one.exchanged is not None]
     followed = sum(1 for one in view.facts.accesses if one.space == "global" and not rare(view.guards(one), view))
     # an access that cannot be followed may be the one that the present order serves
     if len(found) < followed or not found:
-        return []
+        return ()
     now = sum(one.sectors * _weight(one, view) for one in found)
     then = sum((one.exchanged or 0) * _weight(one, view) for one in found)
     worse = any(one.element_bytes < (one.exchanged or 0) >= 2 * one.sectors for one in found)
     if then * 4 > now * 3 or worse:
-        return []
-    return [one for one in found if (one.exchanged or 0) * 2 <= one.sectors]
+        return ()
+    return tuple(one for one in found if (one.exchanged or 0) * 2 <= one.sectors)
 
 
 def _weight(found: Request, view: View) -> int:

@@ -1,0 +1,83 @@
+"""The rules' page of documentation, made from the registry:
+``python -m agent.analysis.rules.pages > docs/rules.md``."""
+
+import sys
+
+from agent.analysis.rules.checking import check
+from agent.analysis.rules.registry import Rule, rules
+from agent.analysis.rules.selection import EVERYTHING
+from agent.source.document import parse
+
+HEAD = """\
+# Hints
+
+What `cuda-lsp` says about a kernel while it is typed. Each rule is one file in `agent/analysis/rules/catalog/`; this
+page is made from them (`python -m agent.analysis.rules.pages > docs/rules.md`), and the examples are the rules' tests.
+
+A rule is silent on what it does not know: an index that cannot be followed, a block that the file does not show, a
+condition on loaded data. Sectors, passes over shared memory and races are not guessed from strides; they are counted
+by evaluating the index for each thread. Where no launch is in sight, a kernel that uses `threadIdx.x` alone is taken
+to run in blocks of 256, and one that uses `threadIdx.y` too is looked at with several usual blocks, of which the
+kindest is reported. A length of a row that is not known is taken to be large. Kernels with a parse error and HIP files
+get no hints.
+
+## Silencing
+
+A comment `// cuda-lsp: ignore[M1]` silences a rule on its line; alone on a line, on the next; above a kernel, in all
+of it. Several ids are separated by commas, a letter stands for its family (`ignore[M]`), and `// cuda-lsp: ignore`
+silences all. Rules are selected and ignored by id or letter; the longer name wins, and `ALL` stands for every rule.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    found = rules()
+    table = "\n".join(
+        f"| [{one.id}](#{one.id.lower()}-{one.name}) | {one.title} | {one.severity.value}"
+        f"{'' if one.default else ', off'} | {one.cost.value} | {one.fix or ''} |"
+        for one in found
+    )
+    head = "| id | what it finds | shown as | what is lost | idea |\n|---|---|---|---|---|"
+    return "\n".join((HEAD, "## Rules", "", head, table, "", *(_section(one) for one in found)))
+
+
+def messages(rule: Rule, example: str) -> tuple[tuple[int, str], ...]:
+    """(line, message) of each finding of a rule in an example."""
+    document = parse(example.encode(), "example.cu")
+    return tuple(
+        (document.line(finding.span.start), finding.message)
+        for kernel in document.kernels
+        for finding in check(document, kernel, selection=EVERYTHING)
+        if finding.rule == rule.id
+    )
+
+
+def _section(rule: Rule) -> str:
+    silent = "\n".join(f"- {one}" for one in rule.silent_when)
+    fires = "\n".join(_firing(rule, one) for one in rule.fires)
+    quiet = "\n".join(f"```cuda\n{one.rstrip()}\n```\n" for one in rule.silent)
+    fix = f"\nIdea of the catalogue that may mend it: [{rule.fix}](ideas.md#{rule.fix}).\n" if rule.fix else ""
+    return f"""\
+## {rule.id} {rule.name}
+
+**{rule.title}.** {rule.why} ({rule.severity.value}; what is lost: {rule.cost.value})
+{fix}
+Silent when
+
+{silent}
+
+Fires:
+
+{fires}
+Silent:
+
+{quiet}"""
+
+
+def _firing(rule: Rule, example: str) -> str:
+    said = "\n".join(f"- line {line}: {message}" for line, message in messages(rule, example))
+    return f"```cuda\n{example.rstrip()}\n```\n\n{said}\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
