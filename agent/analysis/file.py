@@ -8,6 +8,7 @@ reads that function anew and nothing else.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 
 from attrs import frozen
 from tree_sitter import Node
@@ -54,26 +55,15 @@ class _Item:
 
 @lru_cache(maxsize=8)
 def file_facts(document: Document) -> FileFacts:
-    items = [_item(node) for node in _items(document.tree.root_node)]
-    written = tuple(pair for item in items for pair in (*item.macros, *item.variables))
-    scalars: frozenset[str] = frozenset().union(*(item.scalars for item in items))
+    """What the file of a document says to all its kernels."""
+    whole = _merged(document.tree.root_node)
     return FileFacts(
-        constants=folded(written),
-        takers=frozenset({"swap"}).union(*(item.takers for item in items)),
-        arrays=frozenset().union(*(item.arrays for item in items)),
-        fixed=_plain(tuple(pair for item in items for pair in item.macros)) | scalars,
-        functions=frozenset().union(*(item.functions for item in items)),
+        constants=folded((*whole.macros, *whole.variables)),
+        takers=whole.takers | {"swap"},
+        arrays=whole.arrays,
+        fixed=_plain(whole.macros) | whole.scalars,
+        functions=whole.functions,
     )
-
-
-def _items(root: Node) -> Iterator[Node]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.type in CONTAINERS:
-            stack.extend(reversed(node.named_children))
-        elif node.type != "comment":
-            yield node
 
 
 _seen: dict[bytes, _Item] = {}
@@ -81,13 +71,26 @@ MOST_ITEMS = 50_000
 
 
 def _item(node: Node) -> _Item:
-    key = node.text or b""
+    source = node.text or b""
+    key = blake2b(source, digest_size=16).digest()
     found = _seen.get(key)
     if found is None:
         if len(_seen) >= MOST_ITEMS:
             _seen.clear()
-        found = _seen[key] = _read(node, key)
+        found = _seen[key] = _merged(node) if node.type in CONTAINERS else _read(node, source)
     return found
+
+
+def _merged(container: Node) -> _Item:
+    items = [_item(child) for child in container.named_children if child.type != "comment"]
+    return _Item(
+        macros=tuple(pair for item in items for pair in item.macros),
+        variables=tuple(pair for item in items for pair in item.variables),
+        takers=frozenset().union(*(item.takers for item in items)),
+        arrays=frozenset().union(*(item.arrays for item in items)),
+        scalars=frozenset().union(*(item.scalars for item in items)),
+        functions=frozenset().union(*(item.functions for item in items)),
+    )
 
 
 def _read(node: Node, source: bytes) -> _Item:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
+from hashlib import blake2b
 
 from attrs import frozen
 from tree_sitter import Node
@@ -63,11 +64,14 @@ def _by_kernel(document: Document) -> Mapping[str, tuple[LaunchSite, ...]]:
 
 
 def shape(document: Document, site: LaunchSite) -> Shape:
-    host = _host(document, site)
-    return _shape((site.grid, site.block, site.shared), host, tuple(sorted(_used(document, (host, site)).items())))
+    """The numbers of one launch."""
+    written, host = (site.grid, site.block, site.shared or ""), _host(document, site)
+    known = file_facts(document).constants
+    used = tuple((name, known[name]) for name in _names(written, host) if name in known)
+    return _shape(written, host, used)
 
 
-@frozen
+@frozen(eq=False)
 class Host:
     """What a host function fixes: scalars as written, and the three parts of each ``dim3``."""
 
@@ -75,18 +79,19 @@ class Host:
     dims: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def _used(document: Document, of: tuple[Host, LaunchSite]) -> Mapping[str, int]:
-    """The file's constants that a launch may use: what a remembered answer depends on."""
-    host, site = of
-    known = file_facts(document).constants
-    written = [site.grid, site.block, site.shared or "", *(t for _, t in host.scalars)]
-    written += [t for _, parts in host.dims for t in parts]
-    names = set(re.findall(r"[A-Za-z_]\w*", " ".join(written)))
-    return {name: known[name] for name in names & known.keys()}
+Written = tuple[str, str, str]
+_NOTHING = Host()
 
 
 @lru_cache(maxsize=2048)
-def _shape(written: tuple[str, str, str | None], host: Host, constants: tuple[tuple[str, int], ...]) -> Shape:
+def _names(written: Written, host: Host) -> tuple[str, ...]:
+    """The names that a launch may use, through its function's definitions."""
+    texts = [*written, *(value for _, value in host.scalars), *(part for _, parts in host.dims for part in parts)]
+    return tuple(sorted(set(re.findall(r"[A-Za-z_]\w*", " ".join(texts)))))
+
+
+@lru_cache(maxsize=2048)
+def _shape(written: Written, host: Host, constants: tuple[tuple[str, int], ...]) -> Shape:
     grid, block, shared = written
     names = _Names(dict(host.scalars), dict(host.dims), dict(constants))
     blocks = names.parts(block)
@@ -98,7 +103,7 @@ def _shape(written: tuple[str, str, str | None], host: Host, constants: tuple[tu
         grid=(names.of(grids[0]), names.of(grids[1]), names.of(grids[2])),
         rounds=rounds,
         size=size,
-        shared=0 if shared is None else names.number(shared),
+        shared=names.number(shared) if shared else 0,
     )
 
 
@@ -180,14 +185,14 @@ def _three(parts: tuple[str, ...]) -> tuple[str | None, str | None, str | None]:
 
 def _host(document: Document, site: LaunchSite) -> Host:
     if site.function_span is None:
-        return Host()
+        return _NOTHING
     start, end = site.function_span.start, site.function_span.end
-    key = document.blanked[start:end]
+    key = blake2b(document.blanked[start:end], digest_size=16).digest()
     if key not in _hosts:
         if len(_hosts) > 4096:
             _hosts.clear()
         node = document.tree.root_node.descendant_for_byte_range(start, end)
-        _hosts[key] = Host() if node is None else _read(node)
+        _hosts[key] = _NOTHING if node is None else _read(node)
     return _hosts[key]
 
 

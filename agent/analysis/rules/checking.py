@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 
 from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, restricted
@@ -25,7 +26,7 @@ from agent.workload.workload import Workload
 MOST_REMEMBERED = 4096
 LARGEST = 200_000
 """Bytes: a kernel longer than this is machine-made, and is not looked at."""
-_RAISES = re.compile(rb"FuncSetAttribute|MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES")
+_RAISES = (b"FuncSetAttribute", b"MaxDynamicSharedMemorySize", b"MAX_DYNAMIC_SHARED_SIZE_BYTES")
 _HIP = re.compile(rb"#\s*include\s*[<\"]hip/")
 """HIP has other warps, other banks and other functions."""
 
@@ -52,7 +53,8 @@ def check(
     sizes = {} if workload is None else _sizes(workload, kernel)
     raised = _raises(document)
     start, end = kernel.span.start, kernel.span.end
-    key = (document.text[start:end], kernel.launch_bounds, _frozen(facts), shapes, block, raised, *sizes.items())
+    digest = blake2b(document.text[start:end], digest_size=16).digest()
+    key = (digest, kernel.launch_bounds, _frozen(facts), shapes, block, raised, *sizes.items())
     if key not in _remembered:
         if len(_remembered) >= MOST_REMEMBERED:
             _remembered.clear()
@@ -62,12 +64,12 @@ def check(
 
 @lru_cache(maxsize=8)
 def _is_hip(document: Document) -> bool:
-    return _HIP.search(document.text) is not None
+    return b"hip/" in document.text and _HIP.search(document.text) is not None
 
 
 @lru_cache(maxsize=8)
 def _raises(document: Document) -> bool:
-    return _RAISES.search(document.text) is not None
+    return any(word in document.text for word in _RAISES)
 
 
 def _run(

@@ -1,5 +1,6 @@
 """What a warp's access to memory costs, counted lane by lane, as the rules need it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -156,9 +157,9 @@ def _count(
     elements = np.broadcast_to(elements, away.shape)[~away]
     if len(elements) < FEWEST_LANES:
         return None
-    distinct = np.unique(elements)
-    first, last = distinct * size // SECTOR, (distinct * size + size - 1) // SECTOR
-    return len(np.unique(np.concatenate((first, last)))), max(1, -(-len(distinct) * size // SECTOR))
+    distinct = set(elements.tolist())
+    touched = {byte // SECTOR for element in distinct for byte in (element * size, element * size + size - 1)}
+    return len(touched), max(1, -(-len(distinct) * size // SECTOR))
 
 
 def _exchanged(access: Access, index: Poly, pitches: Mapping[str, int], size: int, view: View) -> int | None:
@@ -213,7 +214,6 @@ def _passes(elements: Column | None, size: int) -> tuple[int, int] | None:
     groups = [elements] if size <= WORD else [elements[:16], elements[16:]]
     total = 0
     for group in groups:
-        first = group * size // WORD
-        words = np.unique(np.concatenate([first + more for more in range(max(1, size // WORD))]))
-        total += int(np.bincount(words % BANKS, minlength=BANKS).max()) if len(words) else 0
+        words = {element * size // WORD + more for element in group.tolist() for more in range(max(1, size // WORD))}
+        total += max(Counter(word % BANKS for word in words).values(), default=0)
     return total, sum(1 for group in groups if len(group))
