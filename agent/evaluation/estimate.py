@@ -128,7 +128,7 @@ def headroom(prepared: "Prepared") -> Headroom:
 
 
 def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting) -> Speed:
-    """Old time over new time, estimated. On a GPU, where a measurement is expected, the state says that there is none."""
+    """Old time over new time, estimated. On a GPU, where a measurement is expected, the state says there is none."""
     if isinstance(original, str) or isinstance(candidate, str):
         reason = original if isinstance(original, str) else candidate
         return Speed("none", target=setting.target.name, note=f"no estimate: {reason}")
