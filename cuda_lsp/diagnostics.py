@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from agent.source.kernel import Kernel
 from agent.source.span import Span
 from cuda_lsp.facts.facts import Message
-from cuda_lsp.hints import hints_of
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
+
+if TYPE_CHECKING:
+    from agent.analysis.rules import Finding
 
 SOURCE = "cuda-lsp"
 COMPILER = "nvrtc"
@@ -28,34 +31,32 @@ def diagnostics(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic
     """Everything that is known about a snapshot, without waiting for anything."""
     if not server.session.settings.diagnostics:
         return []
-    found: dict[tuple[object, ...], types.Diagnostic] = {}
+    hints: list[types.Diagnostic] = []
+    compiled: dict[tuple[object, ...], types.Diagnostic] = {}
     for kernel in snapshot.document.kernels:
-        for diagnostic in (*_findings(server, snapshot, kernel), *_compiled(server, snapshot, kernel)):
-            start = diagnostic.range.start
+        hints += server.hints.shown(snapshot, kernel, lambda finding: _of_finding(server, snapshot, finding))
+        for diagnostic in _compiled(server, snapshot, kernel):
             # two kernels that share a helper share its errors
-            found.setdefault((start.line, start.character, diagnostic.code, diagnostic.message), diagnostic)
-    return list(found.values())
+            start = diagnostic.range.start
+            compiled.setdefault((start.line, start.character, diagnostic.message), diagnostic)
+    return [*compiled.values(), *hints]
 
 
-def _findings(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[types.Diagnostic]:
-    related = server.session.client.related
-    for finding in hints_of(server, snapshot, kernel):
-        message = f"{finding.message} ({finding.cost})" if finding.cost else finding.message
-        yield types.Diagnostic(
-            range=snapshot.lines.range_of(finding.span),
-            message=message,
-            severity=_SEVERITIES[finding.severity.value],
-            code=finding.rule,
-            source=SOURCE,
-            related_information=[
-                types.DiagnosticRelatedInformation(
-                    types.Location(snapshot.uri, snapshot.lines.range_of(other.span)), other.words
-                )
-                for other in finding.related
-            ]
-            if related and finding.related
-            else None,
+def _of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> types.Diagnostic:
+    related = [
+        types.DiagnosticRelatedInformation(
+            types.Location(snapshot.uri, snapshot.lines.range_of(other.span)), other.words
         )
+        for other in (finding.related if server.session.client.related else ())
+    ]
+    return types.Diagnostic(
+        range=snapshot.lines.range_of(finding.span),
+        message=f"{finding.message} ({finding.cost})" if finding.cost else finding.message,
+        severity=_SEVERITIES[finding.severity.value],
+        code=finding.rule,
+        source=SOURCE,
+        related_information=related or None,
+    )
 
 
 def _compiled(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[types.Diagnostic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import logging
@@ -22,6 +23,7 @@ from cuda_lsp import features
 from cuda_lsp.applying import Applier
 from cuda_lsp.client import client_of
 from cuda_lsp.facts.store import FactStore
+from cuda_lsp.hints import HintStore
 from cuda_lsp.jobs import Jobs
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.parent import watch
@@ -70,7 +72,8 @@ class CudaServer(LanguageServer):
         self._refreshes: list[Callable[[], object]] = []
         self._refreshing: asyncio.TimerHandle | None = None
         self.session = Session()
-        self.facts = FactStore(self.session, self.later, lambda uri: self.refresh())
+        self.hints = HintStore(self.session)
+        self.facts = FactStore(self.session, self.hints, self.later, lambda uri: self.refresh())
         self.at_end(self.facts.end)
         self.jobs = Jobs(self.later, workers)
         self.at_end(self.jobs.close)
@@ -161,6 +164,9 @@ class CudaServer(LanguageServer):
 
     def serve(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None, port: int | None = None) -> None:
         """Serve one client over the streams, or over TCP on this machine's own address. Returns when it is gone."""
+        # Full collections take longer than a keystroke may, and find little: our values refer to each other one way.
+        gc.freeze()
+        gc.set_threshold(50_000, 50, 1000)
         try:
             if port is None:
                 self.start_io(stdin, stdout)

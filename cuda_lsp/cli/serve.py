@@ -36,6 +36,8 @@ def command(stdio: bool, tcp: int | None, log_file: str | None, trace: str | Non
 
     from cuda_lsp.server import CudaServer
 
+    # a keystroke must not wait long for the thread that finds facts in the background
+    sys.setswitchinterval(0.0005)
     CudaServer(tracer).serve(stdin, stdout, tcp)
     return Exit.OK
 

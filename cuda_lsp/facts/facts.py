@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
-from agent.execution.compiler.result import Resources
-from agent.execution.occupancy import Occupancy
+if TYPE_CHECKING:  # the compiler's package takes long to import, and the server's start must not wait for it
+    from agent.execution.compiler.result import Resources
+    from agent.execution.occupancy import Occupancy
 
 
 @frozen

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from attrs import define, frozen
@@ -19,6 +19,7 @@ from attrs import define, frozen
 from agent.source.document import Document, parse
 from agent.source.kernel import Kernel
 from cuda_lsp.facts.facts import Facts
+from cuda_lsp.hints import Hinted, HintStore, find
 from cuda_lsp.session import Session, Snapshot, ordinals
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 12
 # a compilation that nobody waits for any more may end by itself: starting the compiler anew takes longer than most
 _PATIENCE = 1.0
+_HINTED_TOGETHER = 32
 
 
 @frozen
@@ -71,8 +73,11 @@ class _Work:
 class FactStore:
     """``changed(uri)`` is called on the event loop whenever something new is known about a document."""
 
-    def __init__(self, session: Session, later: Callable[..., None], changed: Callable[[str], None]) -> None:
+    def __init__(
+        self, session: Session, hints: HintStore, later: Callable[..., None], changed: Callable[[str], None]
+    ) -> None:
         self._session = session
+        self._hints = hints
         self._later = later
         self._changed = changed
         self._known: dict[Place, _Entry] = {}
@@ -119,6 +124,7 @@ class FactStore:
             assert old is not None
             self._forget(old.uri)
             return
+        self._enqueue(new.uri, [])  # nobody waits any more for what concerns the text before
         self._wait(new.uri, self._session.settings.delay / 1e3 if old else 0.0)
 
     def _wait(self, uri: str, seconds: float) -> None:
@@ -155,8 +161,17 @@ class FactStore:
             if self._is_stale(job) and (number < AT_ONCE or job.place in self._known or job.place in wanted)
         ]
         chosen.sort(key=lambda job: wanted.get(job.place, job.place not in self._known))
-        if self._session.settings.compile:
-            self._enqueue(uri, [_Work(uri, partial(self._find, job)) for job in chosen])
+        compiling = [_Work(uri, partial(self._find, job)) for job in chosen] if self._session.settings.compile else []
+        urgent = sum(job.place in wanted for job in chosen) or 1
+        self._enqueue(uri, [*compiling[:urgent], *self._hinting(snapshot), *compiling[urgent:]])
+
+    def _hinting(self, snapshot: Snapshot) -> list[_Work]:
+        """Look for hints in all kernels, some at a time: what is shown need not wait for the last."""
+        kernels = snapshot.document.kernels if self._session.settings.diagnostics else ()
+        return [
+            _Work(snapshot.uri, partial(self._hint, snapshot, kernels[at : at + _HINTED_TOGETHER]))
+            for at in range(0, len(kernels), _HINTED_TOGETHER)
+        ]
 
     def _enqueue(self, uri: str, work: list[_Work]) -> None:
         """In place of what was queued for this document."""
@@ -199,9 +214,13 @@ class FactStore:
                 self._later(tell)
 
     def _settle(self, snapshot: Snapshot) -> Callable[[], None]:
-        document = parse(snapshot.text, snapshot.path)
+        document = parse(snapshot.text, snapshot.path, snapshot.base)
         document.kernels, document.launches, document.state  # noqa: B018 -- found here, and not on the event loop
         return lambda: self._settled(snapshot, document)
+
+    def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel]) -> Callable[[], None]:
+        found = find(snapshot.document, kernels, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
+        return lambda: self._hinted(snapshot, found)
 
     def _find(self, job: _Job) -> Callable[[], None] | None:
         from cuda_lsp.facts.examine import examine
@@ -228,6 +247,11 @@ class FactStore:
             self.generation += 1
             self._changed(snapshot.uri)
             self._choose(snapshot)
+
+    def _hinted(self, snapshot: Snapshot, found: list[Hinted]) -> None:
+        if self._session.snapshot(snapshot.uri) is snapshot and self._hints.put(snapshot, found):
+            self.generation += 1
+            self._changed(snapshot.uri)
 
     def _found(self, job: _Job, facts: Facts) -> None:
         if self._session.snapshot(job.place.uri) is not None:

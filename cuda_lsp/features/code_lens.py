@@ -8,7 +8,6 @@ from lsprotocol import types
 
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol, words
-from cuda_lsp.hints import hints_of
 from cuda_lsp.server import CudaServer, Offer
 from cuda_lsp.session import Snapshot
 
@@ -39,7 +38,7 @@ def _offers(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[
         return
     if (known := words.in_short(server.facts.of(snapshot, kernel))) is not None:
         yield Offer(known, protocol.SHOW_KERNEL)
-    if count := len(hints_of(server, snapshot, kernel)):
+    if count := len(server.hints.of(snapshot, kernel)):
         yield Offer(f"{count} hint{'s' if count > 1 else ''}", protocol.SHOW_HINTS)
     for source in server.lens_sources:
         yield from source(snapshot, kernel)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lsprotocol import types
 
 from cuda_lsp import protocol
-from cuda_lsp.hints import hints_of
 from cuda_lsp.server import CudaServer
 
 
@@ -13,7 +12,7 @@ def register(server: CudaServer) -> None:
     @server.command(protocol.SHOW_HINTS)
     def show_hints(argument: object) -> None:
         snapshot, kernel = protocol.find_kernel(server.session, protocol.read_reference(argument))
-        found = hints_of(server, snapshot, kernel)
+        found = server.hints.of(snapshot, kernel)
         lines = [f"line {snapshot.document.line(hint.span.start)}: {hint.message}" for hint in found]
         server.say("\n".join(lines) or f"no hints on {kernel.name}", types.MessageType.Info)
         if found and server.session.client.shows_documents:
