@@ -84,6 +84,18 @@ def address(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None
     return root, offset + value(subscripts[0], scope)
 
 
+def subscripts_of(node: Node) -> list[Node]:
+    """The subscripts of ``a[i][j]``, outermost array first; those of one bracket each."""
+    found: list[Node] = []
+    base: Node | None = node
+    while base is not None and base.type == "subscript_expression":
+        listing = base.child_by_field_name("indices")
+        given = [] if listing is None else [child for child in listing.named_children if child.type != "comment"]
+        found = given + found
+        base = bare(base.child_by_field_name("argument"))
+    return found
+
+
 def pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
     """(root, offset in elements) of a pointer expression, through local pointers that are set once."""
     node = bare(node) or node

@@ -13,6 +13,8 @@ from agent.analysis.coalescing import WARP
 from agent.analysis.dependence import PURE
 from agent.analysis.guards import COMPARISONS, decide, decided, stopped
 from agent.analysis.loops import Loop, trip_values
+from agent.analysis.rules.divergence import barriers
+from agent.analysis.rules.finding import Hit, hit
 from agent.analysis.rules.view import Lanes, View
 from agent.analysis.syntax import ancestors, callee, contains, descendants, text
 from agent.analysis.values import difference, is_uniform
@@ -28,13 +30,13 @@ HARMLESS = ("atomic", "__fm", "__fadd", "__fsub", "__fdiv", "__int", "__float", 
 
 @frozen(eq=False)
 class Race:
-    """``first`` comes before ``second`` in the text, or (``carried``) a turn of a loop earlier. ``threads`` are two
-    that meet: the one of ``first``, the one of ``second``."""
+    """``first`` comes before ``second`` in the text, or a turn of a loop earlier (``carried``: that loop). ``threads``
+    are two that meet: the one of ``first``, the one of ``second``."""
 
     name: str
     first: Access
     second: Access
-    carried: bool
+    carried: Loop | None
     threads: tuple[int, int]
 
 
@@ -70,14 +72,18 @@ def _common(one: Node, other: Node) -> Node:
 
 
 def _carrying(first: Access, second: Access, view: View) -> Loop | None:
-    """The innermost loop around both whose next turn leads from ``first`` to ``second`` with nothing that may wait."""
-    around = view.facts.loops_around(first.node)
-    if not around or view.facts.loops_around(second.node)[-1:] != around[-1:]:
+    """The innermost loop around both, where its next turn leads from ``first`` to ``second`` with nothing that may
+    wait. ``first`` may stand in a loop of its own inside."""
+    within = view.facts.loops_around(first.node)
+    common = [loop for loop in within if contains(loop.body, second.node)]
+    if not common:
         return None
-    body = around[-1].body
-    if _waits(view, first.node.end_byte, body.end_byte) or _waits(view, body.start_byte, second.node.start_byte):
+    body, inner = common[-1].body, within[len(common) :]
+    # a loop around the first that is not in canonical form may do anything
+    start = inner[0].node.start_byte if inner else first.node.end_byte
+    if _waits(view, start, body.end_byte) or _waits(view, body.start_byte, second.node.start_byte):
         return None
-    return around[-1]
+    return common[-1]
 
 
 def _waits(view: View, start: int, end: int) -> bool:
@@ -121,7 +127,7 @@ class _Pairs:
         one, two = self._touched(first, None), self._touched(second, loop)
         meeting = None if one is None or two is None else self._meeting(one, two - offset * (two != NOWHERE))
         if meeting is not None:
-            yield Race(first.name, first, second, loop is not None, meeting)
+            yield Race(first.name, first, second, loop, meeting)
 
     def _meeting(self, one: Column, two: Column) -> tuple[int, int] | None:
         """Two threads of different warps with the same slot."""
@@ -212,4 +218,24 @@ def _grid_bound(condition: Node, view: View) -> bool:
         and "unknown" not in difference(test, view.facts.scope).depends
         and any(source.startswith("blockIdx") for source in difference(test, view.facts.scope).depends)
         for test in tests
+    )
+
+
+def has_barrier(race: Race, view: View) -> bool:
+    """Whether the loop that carries a race has a barrier, only not where it is needed."""
+    return race.carried is not None and any(contains(race.carried.body, barrier) for barrier in barriers(view.facts))
+
+
+def said(race: Race) -> Hit:
+    """The words for a race, at its read."""
+    read = race.second if race.second.reads and not race.second.writes else race.first
+    if read.writes and race.second.reads:
+        read = race.second
+    other = race.second if read is race.first else race.first
+    when = " in another turn of the loop" if race.carried is not None else ""
+    return hit(
+        read.node,
+        f"no barrier between `{text(read.node)}` and `{text(other.node)}`: thread {race.threads[1]} touches the slot "
+        f"that thread {race.threads[0]} touches{when}",
+        related=((other.node, "the same slot, from another thread"),),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent.analysis.rules.conflicts import Conflict, conflicts
+from agent.analysis.rules.conflicts import conflicts
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
@@ -55,14 +55,11 @@ void run(const float* in, float* out) {
 )
 def column_conflicts(view: View) -> Iterator[Hit]:
     for found in conflicts(view, flat=False):
-        yield from _hit(found)
-
-
-def _hit(found: Conflict) -> Iterator[Hit]:
-    yield hit(
-        found.access.node,
-        f"the lanes of a warp meet in the same banks of {found.access.name}: {found.passes} passes where {found.ideal} "
-        "would do; one more element in the inner extent, or a swizzled index, spreads them",
-        f"{found.passes} passes over shared memory per access ({found.ideal} would do)",
-        tuple((other.access.node, f"{other.passes} passes here") for other in found.others),
-    )
+        advice = "; one more element in the inner extent spreads them" if found.padding else ""
+        yield hit(
+            found.access.node,
+            f"the lanes of a warp meet in the same banks of {found.access.name}: {found.passes} passes where "
+            f"{found.ideal} would do{advice}",
+            f"{found.passes} passes over shared memory per access ({found.ideal} would do)",
+            tuple((other.access.node, f"{other.passes} passes here") for other in found.others),
+        )

@@ -54,7 +54,7 @@ __global__ void relax(const T* x, T* y) { y[threadIdx.x] = x[threadIdx.x] * 0.1;
     cost=Cost.ARITHMETIC,
     severity=Severity.WARNING,
     silent_when=(
-        "the kernel mentions double anywhere",
+        "the kernel uses the type double anywhere",
         "the other operand is not known to be a float",
         "the literal only starts or sets a variable, or is an argument",
         "the literal is a float exactly and the result goes to a float at once: compilers then compute in float",
@@ -63,7 +63,8 @@ __global__ void relax(const T* x, T* y) { y[threadIdx.x] = x[threadIdx.x] * 0.1;
     silent=(FOLDED, MEANT, GENERIC),
 )
 def double_literal(view: View) -> Iterator[Hit]:
-    if b"double" in view.facts.document.blanked:
+    types = descendants(view.facts.node, "primitive_type", "type_identifier")
+    if any(text(one).startswith("double") for one in types):
         return
     for literal in descendants(view.facts.body, "number_literal"):
         if is_double_literal(literal) and _promotes(literal, view.facts.symbols):

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from agent.analysis.rules.finding import Cost, Hit, Severity, hit
-from agent.analysis.rules.races import Race, races
+from agent.analysis.rules.finding import Cost, Hit, Severity
+from agent.analysis.rules.races import has_barrier, races, said
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import text
 
 FIRES = """\
 __global__ void differences(const float* x, float* y, int n) {
@@ -98,19 +97,6 @@ void run(float* x) { turn<<<1, 32>>>(x); }
 def missing_barrier(view: View) -> Iterator[Hit]:
     seen: set[str] = set()
     for race in races(view):
-        if race.name not in seen:
+        if race.name not in seen and not has_barrier(race, view):
             seen.add(race.name)
-            yield _hit(race)
-
-
-def _hit(race: Race) -> Hit:
-    read = race.first if not race.first.writes or (race.second.writes and race.carried) else race.second
-    read = race.second if race.second.reads and not race.second.writes else read
-    other = race.second if read is race.first else race.first
-    when = " in another turn of the loop" if race.carried else ""
-    return hit(
-        read.node,
-        f"no barrier between `{text(read.node)}` and `{text(other.node)}`: thread {race.threads[1]} touches the slot "
-        f"that thread {race.threads[0]} touches{when}",
-        related=((other.node, "the same slot, from another thread"),),
-    )
+            yield said(race)

@@ -60,7 +60,7 @@ def tree_reduction(view: View) -> Iterator[Hit]:
     if not trees:
         return
     first, *others = trees
-    rounds, needed = first.width.bit_length() - 1, 2 if first.width > WARP else 0
+    rounds, needed = first.width.bit_length() - 1, "two" if first.width > WARP else "none"
     yield hit(
         first.statement,
         f"a tree over {first.array.name} with {rounds} barriers: with warp shuffles {needed} would do",
