@@ -18,7 +18,7 @@ async def write_directive(server: CudaServer, job: Job) -> None:
     assert job.ended is not None
     questions = "".join(f"\n- {question}" for question in job.ended.lines) if job.ended.reason == "questions" else ""
     snapshot = server.session.snapshot(job.uri)
-    kernel = reanchor(job.document.kernel(job.kernel), job.document, snapshot.document) if snapshot else None
+    kernel = reanchor(job.document.kernel(job.kernel), job.document, snapshot.read()) if snapshot else None
     edit = insertion(snapshot.document, kernel, job.ended.directive) if snapshot and kernel else None
     if snapshot is None or edit is None:
         server.say(

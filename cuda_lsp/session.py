@@ -49,6 +49,12 @@ class Snapshot:
             self._parses.append(parse(self.text, self.path, self.base, hasty=True))
         return self._parses[-1]
 
+    def read(self) -> Document:
+        """The text read with care, at once: for what must not rest on a hasty parse (a job, an edit of ours)."""
+        if self.document.hasty:
+            self.settle(parse(self.text, self.path, self.base))
+        return self.document
+
     def settle(self, document: Document) -> None:
         """From here on the text is known by a careful parse of it."""
         self._parses.append(document)

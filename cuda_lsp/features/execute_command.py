@@ -80,6 +80,8 @@ def _starter(server: CudaServer, command: str, kind: str) -> Callable[..., str |
         wanted = protocol.read_reference(arguments[0])
         options = read_options(command, arguments[1] if len(arguments) == 2 else None)
         try:
+            if (current := server.session.snapshot(wanted.uri)) is not None:
+                current.read()
             snapshot, kernel = protocol.find_kernel(server.session, wanted)
             return start_job(server, kind, snapshot, kernel.qualified_name, options)
         except (JsonRpcContentModified, JobRefused) as problem:
@@ -96,6 +98,7 @@ def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, op
     if not snapshot.path:
         folder = server.session.folder_of(snapshot) or next(iter(server.session.folders), None)
         options = evolve(options, folder=(to_fs_path(folder) or "") if folder else "")
+    snapshot.read()
     return server.jobs.start(kind, snapshot, kernel, options)
 
 

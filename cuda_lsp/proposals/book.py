@@ -59,7 +59,8 @@ class Proposals:
         self._listeners.append(listener)
 
     def all(self, uri: str) -> tuple[Proposal, ...]:
-        """The proposals of a document in its present text, the best first within each kernel."""
+        """The proposals of a document in its present text, the best first within each kernel. Between two keystrokes
+        the text is known in haste, and one may be called outdated that is not."""
         kept = self._kept.get(uri, ())
         snapshot = self._session.snapshot(uri)
         if not kept or snapshot is None:
@@ -72,7 +73,11 @@ class Proposals:
 
     def get(self, identifier: str) -> Proposal | None:
         uri = next((uri for uri, kept in self._kept.items() if any(p.id == identifier for p in kept)), None)
-        return next((p for p in self.all(uri) if p.id == identifier), None) if uri is not None else None
+        if uri is None:
+            return None
+        if (snapshot := self._session.snapshot(uri)) is not None:
+            snapshot.read()
+        return next((p for p in self.all(uri) if p.id == identifier), None)
 
     def waiting(self, uri: str) -> bool:
         """Whether the user still has to decide about something there."""
@@ -137,7 +142,7 @@ class Proposals:
         snapshot = self._session.snapshot(proposal.uri)
         if snapshot is None:
             return Review(proposal, b"", None, proposal.diff)
-        edits = locate(proposal.anchors, snapshot.document) if proposal.anchors and proposal.state == READY else None
+        edits = locate(proposal.anchors, snapshot.read()) if proposal.anchors and proposal.state == READY else None
         proposed = None if edits is None else apply_edits(snapshot.text, edits)
         return Review(proposal, snapshot.text, proposed, proposal.diff)
 
@@ -178,14 +183,14 @@ class Proposals:
 
     def _edits(self, proposal: Proposal, snapshot: Snapshot) -> tuple[Edit, ...] | None:
         assert proposal.anchors is not None
-        edits = locate(proposal.anchors, snapshot.document)
+        edits = locate(proposal.anchors, snapshot.read())
         return edits if edits is not None and self._rests(proposal, snapshot) else None
 
     def _rests(self, proposal: Proposal, snapshot: Snapshot) -> bool:
         try:
-            kernel = snapshot.document.kernel(proposal.kernel)
+            document = snapshot.read()
             settings = project_settings(snapshot.path, proposal.folder)
-            return current_key(snapshot.document, kernel, settings) == proposal.proof
+            return current_key(document, document.kernel(proposal.kernel), settings) == proposal.proof
         except (SourceError, WorkloadError):
             return False
 

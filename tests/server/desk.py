@@ -62,7 +62,7 @@ class Desk:
         snapshot = self.session.snapshot(self.uri)
         assert snapshot is not None
         self.jobs += 1
-        return Job(f"job-{self.jobs}", "optimize", self.uri, snapshot.version, kernel, Options(), snapshot.document)
+        return Job(f"job-{self.jobs}", "optimize", self.uri, snapshot.version, kernel, Options(), snapshot.read())
 
     def end(self, job: Job, *rewrites: Rewrite, state: str = DONE) -> None:
         ended = Ended("done", "done", rewrites)

@@ -1,6 +1,6 @@
 """An editor of our own to test against: it keeps text, sends changes, and applies edits well or badly.
 
-Positions are counted here by themselves, in UTF-16 units, and not by the code under test.
+Positions are counted here by themselves and not by the code under test.
 """
 
 import asyncio
@@ -18,21 +18,31 @@ an old version is dropped and called applied); says applied and does nothing; re
 answers; applies and formats; takes another keystroke just before."""
 
 
-def index_of(text: str, position: types.Position) -> int:
+_UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+
+
+def units(text: str, encoding: str) -> int:
+    """How long a text is as the protocol counts."""
+    codec, size = _UNITS[encoding]
+    return len(text.encode(codec)) // size
+
+
+def index_of(text: str, position: types.Position, encoding: str = "utf-16") -> int:
     """The index of a position."""
     starts = [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", text))]
-    at, units = starts[position.line], position.character
-    while units > 0:
-        units -= 2 if ord(text[at]) > 0xFFFF else 1
+    at, left = starts[position.line], position.character
+    while left > 0:
+        left -= units(text[at], encoding)
         at += 1
+    assert left == 0, "a position inside a character"
     return at
 
 
-def position_of(text: str, index: int) -> types.Position:
+def position_of(text: str, index: int, encoding: str = "utf-16") -> types.Position:
     """The position of an index."""
     starts = [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", text[:index] + "\0"))]
     line = max(number for number, start in enumerate(starts) if start <= index)
-    return types.Position(line, len(text[starts[line] : index].encode("utf-16-le")) // 2)
+    return types.Position(line, units(text[starts[line] : index], encoding))
 
 
 @define(eq=False)
@@ -46,6 +56,7 @@ class Editor:
     late: bool = False
     version: int = 1
     asked: list[types.ApplyWorkspaceEditParams] = field(factory=list)
+    encoding: str = "utf-16"
 
     def open(self) -> None:
         self.session.open(types.TextDocumentItem(self.uri, "cuda-cpp", self.version, self.text))
@@ -55,13 +66,16 @@ class Editor:
 
     def type(self, start: int, end: int, new: str) -> None:
         """A change by the user: what stands at ``start`` to ``end`` becomes ``new``."""
-        place = types.Range(position_of(self.text, start), position_of(self.text, end))
+        place = self._range(start, end)
         self.text = self.text[:start] + new + self.text[end:]
         self._send([types.TextDocumentContentChangePartial(place, new)])
 
     def replace(self, old: str, new: str) -> None:
         start = self.text.index(old)
         self.type(start, start + len(old), new)
+
+    def _range(self, start: int, end: int) -> types.Range:
+        return types.Range(position_of(self.text, start, self.encoding), position_of(self.text, end, self.encoding))
 
     def _send(self, changes: list[types.TextDocumentContentChangeEvent]) -> None:
         self.version += 1
@@ -91,12 +105,19 @@ class Editor:
 
     def _carry_out(self, edits: list[types.TextEdit]) -> None:
         spans = sorted(
-            ((index_of(self.text, e.range.start), index_of(self.text, e.range.end), e.new_text) for e in edits),
+            (
+                (
+                    index_of(self.text, edit.range.start, self.encoding),
+                    index_of(self.text, edit.range.end, self.encoding),
+                    edit.new_text,
+                )
+                for edit in edits
+            ),
             reverse=True,
         )
         changes: list[types.TextDocumentContentChangeEvent] = []
         for start, end, new in spans:
-            place = types.Range(position_of(self.text, start), position_of(self.text, end))
+            place = self._range(start, end)
             changes.append(types.TextDocumentContentChangePartial(place, new))
             self.text = self.text[:start] + new + self.text[end:]
         if self.manner == FORMATS:

@@ -89,6 +89,7 @@ class World:
         snapshot = self.desk.session.snapshot(self.desk.uri)
         if snapshot is None:
             return
+        snapshot.read()
         try:
             script = self.dice.choice(SCRIPTS)
             self.jobs.start("optimize", snapshot, self.dice.choice(("scale", "shift")), Options(only=script))
