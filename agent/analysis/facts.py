@@ -59,7 +59,7 @@ def analyse(
     if body is None:
         raise ValueError(f"kernel {kernel.name} has no body")
     shared = shared or file_facts(document)
-    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed)
+    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed, shared.formulas)
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
-from attrs import frozen
+from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
+from agent.analysis.formulas import Formula, formula_of
 from agent.analysis.symbols import reference_takers
 from agent.analysis.syntax import text
 from agent.source.document import Document
@@ -32,13 +33,15 @@ _WORDS = re.compile(r"\b[A-Za-z_]\w*")
 class FileFacts:
     """``constants``: integers with a name. ``takers``: functions that may change an argument. ``arrays``: the arrays
     that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
-    integers included). ``functions``: functions and macros with parameters that the file defines or declares."""
+    integers included). ``functions``: functions and macros with parameters that the file defines or declares;
+    ``formulas`` those of them that are one expression."""
 
     constants: Mapping[str, int]
     takers: frozenset[str]
     arrays: frozenset[str]
     fixed: frozenset[str]
     functions: frozenset[str] = frozenset()
+    formulas: Mapping[str, Formula] = field(factory=dict)
 
 
 @frozen
@@ -51,6 +54,7 @@ class _Item:
     arrays: frozenset[str] = frozenset()
     scalars: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    formulas: tuple[tuple[str, Formula], ...] = ()
 
 
 @lru_cache(maxsize=8)
@@ -63,6 +67,7 @@ def file_facts(document: Document) -> FileFacts:
         arrays=whole.arrays,
         fixed=_plain(whole.macros) | whole.scalars,
         functions=whole.functions,
+        formulas=_single(whole.formulas),
     )
 
 
@@ -90,23 +95,25 @@ def _merged(container: Node) -> _Item:
         arrays=frozenset().union(*(item.arrays for item in items)),
         scalars=frozenset().union(*(item.scalars for item in items)),
         functions=frozenset().union(*(item.functions for item in items)),
+        formulas=tuple(pair for item in items for pair in item.formulas),
     )
 
 
 def _read(node: Node, source: bytes) -> _Item:
-    functions = frozenset(_functions(node))
+    functions, formula = frozenset(_functions(node)), formula_of(node)
+    formulas = () if formula is None else (formula,)
     if node.type == "function_definition":
         macros, _ = definitions(node) if b"#" in source else ((), ())
         declarator = node.child_by_field_name("declarator")
         takes = declarator is not None and b"&" in (declarator.text or b"")
         takers = reference_takers(node) - {"swap"} if takes else frozenset()
-        return _Item(macros=macros, takers=takers, functions=functions)
+        return _Item(macros=macros, takers=takers, functions=functions, formulas=formulas)
     # most items hold none of these words, and a table of numbers is long to walk through
     takers = reference_takers(node) - {"swap"} if b"&" in source else frozenset()
     if not any(word in source for word in (b"#", b"const", b"enum")):
-        return _Item(takers=takers, functions=functions)
+        return _Item(takers=takers, functions=functions, formulas=formulas)
     macros, variables = definitions(node)
-    return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions)
+    return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions, formulas)
 
 
 def _functions(node: Node) -> Iterator[str]:
@@ -137,13 +144,26 @@ def _plain(macros: tuple[tuple[str, str], ...]) -> frozenset[str]:
     return frozenset(plain)
 
 
+@lru_cache(maxsize=8)
+def _single(pairs: tuple[tuple[str, Formula], ...]) -> Mapping[str, Formula]:
+    """Those that are defined in one way."""
+    found: dict[str, set[Formula]] = {}
+    for name, formula in pairs:
+        found.setdefault(name, set()).add(formula)
+    return {name: next(iter(formulas)) for name, formulas in found.items() if len(formulas) == 1}
+
+
 def restricted(facts: FileFacts, names: Iterable[str]) -> FileFacts:
-    """What is known of these names only: what a kernel that uses them can see."""
-    wanted = frozenset(names)
+    """What is known of these names only, and of those that their formulas use: what a kernel that uses them can see."""
+    wanted = set(names)
+    formulas = {name: facts.formulas[name] for name in sorted(wanted & facts.formulas.keys())}
+    for formula in formulas.values():
+        wanted |= formula.expression.names
     return FileFacts(
         {name: facts.constants[name] for name in sorted(wanted & facts.constants.keys())},
         facts.takers & (wanted | {"swap"}),
         facts.arrays & wanted,
         facts.fixed & wanted,
         facts.functions & wanted,
+        formulas,
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, field, frozen
 from tree_sitter import Node
 
+from agent.analysis.formulas import Formula
 from agent.analysis.syntax import ancestors, arguments, bare, callee, descendants, text
 
 STANDARD = frozenset(
@@ -61,13 +62,15 @@ class Symbol:
 @frozen(eq=False)
 class Symbols:
     """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` the arrays that no
-    kernel can change, ``fixed`` the names from outside that mean one value for all threads."""
+    kernel can change, ``fixed`` the names from outside that mean one value for all threads, ``formulas`` the
+    macros and functions of the file that are one expression."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]
     constants: Mapping[str, int] = field(factory=dict)
     steady: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
+    formulas: Mapping[str, Formula] = field(factory=dict)
 
     def outside(self, name: str) -> frozenset[str]:
         """What a name that the kernel does not declare depends on: nothing, or something that is not known (a macro
@@ -94,6 +97,7 @@ def symbols(
     takers: frozenset[str],
     steady: frozenset[str] = frozenset(),
     fixed: frozenset[str] = frozenset(),
+    formulas: Mapping[str, Formula] | None = None,
 ) -> Symbols:
     """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument. The
     definition's template parameters join ``fixed``, and hide constants of their name."""
@@ -117,6 +121,7 @@ def symbols(
         constants,
         steady,
         fixed | own | STANDARD,
+        formulas or {},
     )
 
 

@@ -13,6 +13,7 @@ from agent.analysis.affine import Atom, Poly, number, unknown
 from agent.analysis.dependence import BUILT_IN, DEEPEST, VARYING, parts, sources, symbol_sources
 from agent.analysis.symbols import Symbol, Symbols
 from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, statements, text
+from agent.workload.expression import Expression
 
 MOST_TERMS = 200
 """A product of more terms than this is not multiplied out."""
@@ -136,7 +137,39 @@ def _value(node: Node, scope: Scope) -> Poly:
         return _formula(callee(node), one, two)
     if (cast := _cast(node)) is not None:
         return value(cast, scope)
+    if callee(node) in scope.symbols.formulas:
+        found = _expanded(node, scope)
+        if found is not None:
+            return found
     return _opaque(node, dependence(node, scope))
+
+
+def _expanded(call: Node, scope: Scope) -> Poly | None:
+    """The value of a call to a macro or function that is one expression over its arguments and constants."""
+    formula = scope.symbols.formulas[callee(call)]
+    given = arguments(call)
+    if len(given) != len(formula.parameters) or not formula.stands_alone(given, call):
+        return None
+    names = {name: value(argument, scope) for name, argument in zip(formula.parameters, given, strict=True)}
+    return _written(formula.expression, names, scope)
+
+
+def _written(expression: Expression, names: Mapping[str, Poly], scope: Scope) -> Poly | None:
+    if expression.op == "number":
+        return number(expression.value) if isinstance(expression.value, int) else None
+    if expression.op == "name":
+        name = str(expression.value)
+        if name in names:
+            return names[name]
+        constant = scope.symbols.constants.get(name)
+        return None if constant is None or name in scope.symbols.table else number(constant)
+    parts = [_written(operand, names, scope) for operand in expression.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if expression.op == "neg":
+        return -known[0]
+    return combined(expression.op, known[0], known[1]) if len(known) == 2 else None
 
 
 def _cast(node: Node) -> Node | None:
@@ -201,14 +234,16 @@ def _field(node: Node, scope: Scope) -> Poly:
 def _binary(node: Node, scope: Scope) -> Poly:
     operator = text(node.child_by_field_name("operator"))
     left, right = value(node.child_by_field_name("left"), scope), value(node.child_by_field_name("right"), scope)
-    if operator == "+":
-        return left + right
-    if operator == "-":
-        return left - right
+    found = combined(operator, left, right)
+    return _opaque(node, left.depends | right.depends) if found is None else found
+
+
+def combined(operator: str, left: Poly, right: Poly) -> Poly | None:
+    """What an operator makes of two values; None where that cannot be written down."""
+    if operator in ("+", "-"):
+        return left + right if operator == "+" else left - right
     if operator == "*":
-        if len(left.terms) * len(right.terms) > MOST_TERMS:
-            return _opaque(node, left.depends | right.depends)
-        return left * right
+        return left * right if len(left.terms) * len(right.terms) <= MOST_TERMS else None
     one, two = left.constant, right.constant
     if operator == "<<" and two is not None and 0 <= two < 63:
         return left * number(1 << two)
@@ -219,9 +254,7 @@ def _binary(node: Node, scope: Scope) -> Poly:
             return number(one >> two)
         if operator in ("&", "|", "^") and two >= 0:
             return number({"&": one & two, "|": one | two, "^": one ^ two}[operator])
-    if operator in ("/", "%", "&", "|", "^", ">>"):
-        return _formula(operator, left, right)
-    return _opaque(node, left.depends | right.depends)
+    return _formula(operator, left, right) if operator in ("/", "%", "&", "|", "^", ">>") else None
 
 
 def _formula(operation: str, left: Poly, right: Poly) -> Poly:

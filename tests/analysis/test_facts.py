@@ -44,6 +44,36 @@ def test_indices_through_local_definitions(body: str) -> None:
     assert index(facts(body, before="#define TILE 16")) == INDICES[body]
 
 
+FORMULAS = {
+    ("#define IDX(i, j) ((i) * 8 + (j))", "y[IDX(threadIdx.y, threadIdx.x + 1)]"): "1 + threadIdx.x + 8*threadIdx.y",
+    ("#define IDX(i, j) i * 8 + j", "y[IDX(threadIdx.y, n)]"): "n + 8*threadIdx.y",
+    ("#define W 4\n#define IDX(i) ((i) * W)  // row", "y[IDX(m)]"): "4*m",
+    ("#define IDX(i, s) ((i) * (s) + 1)", "y[IDX(threadIdx.x, n) * 2]"): "2 + 2*n*threadIdx.x",
+    ("__device__ int at(int i, int j) { return j * 8 + i; }", "y[at(threadIdx.x, 1 + n)]"): "8 + 8*n + threadIdx.x",
+}
+NO_FORMULAS = {
+    "text without parentheses round an argument": ("#define IDX(i) (i * 8)", "y[IDX(n + 1)]"),
+    "text without parentheses round it all": ("#define IDX(i) (i) + 8", "y[IDX(n) * 2]"),
+    "a name of the kernel": ("#define IDX(i) ((i) * width)", "int width = 3; y[IDX(n)]"),
+    "the thread's index inside": ("#define IDX(i) ((i) * threadIdx.x)", "y[IDX(n)]"),
+    "two definitions": ("#if A\n#define IDX(i) (i)\n#else\n#define IDX(i) (8 * (i))\n#endif", "y[IDX(n)]"),
+    "a statement more": ("__device__ int at(int i) { i += 1; return i; }", "y[at(n)]"),
+    "a float": ("__device__ int at(float i) { return i * 2; }", "y[at(n)]"),
+}
+
+
+@pytest.mark.parametrize(("before", "body"), FORMULAS)
+def test_macros_and_functions_that_are_one_expression(before: str, body: str) -> None:
+    assert index(facts(f"{body} = 0;", before=before)) == FORMULAS[before, body]
+
+
+@pytest.mark.parametrize("case", NO_FORMULAS)
+def test_macros_that_are_not_followed(case: str) -> None:
+    before, body = NO_FORMULAS[case]
+    poly = facts(f"{body} = 0;", before=before).accesses[0].index
+    assert poly is not None and "unknown" in poly.depends
+
+
 def test_shared_arrays_of_two_dimensions() -> None:
     found = facts("__shared__ float s[8][33]; s[threadIdx.y][threadIdx.x] = 0;")
     assert index(found) == "threadIdx.x + 33*threadIdx.y"

@@ -185,4 +185,11 @@ def _number(written: str, constants: Mapping[str, int]) -> int | None:
 
 
 def _frozen(facts: FileFacts) -> tuple[object, ...]:
-    return tuple(facts.constants.items()), facts.takers, facts.arrays, facts.fixed, facts.functions
+    return (
+        tuple(facts.constants.items()),
+        facts.takers,
+        facts.arrays,
+        facts.fixed,
+        facts.functions,
+        tuple(facts.formulas.items()),
+    )
