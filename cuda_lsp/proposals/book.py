@@ -204,11 +204,12 @@ class Proposals:
         self._put(changed.uri, tuple(changed if p.id == changed.id else p for p in kept))
 
     def _put(self, uri: str, proposals: tuple[Proposal, ...]) -> None:
-        self._kept[uri] = proposals = bounded(proposals)
-        problem = self._store.save(uri, proposals) if _lasting(uri) else ""
-        if problem and not self._unwritable:
-            self._say(problem)
-        self._unwritable = bool(problem)
+        before, self._kept[uri] = self._kept.get(uri, ()), bounded(proposals)
+        if _lasting(uri) and (self._unwritable or _ended(before) != _ended(self._kept[uri])):
+            problem = self._store.save(uri, _ended(self._kept[uri]))
+            if problem and not self._unwritable:
+                self._say(problem)
+            self._unwritable = bool(problem)
         self._tell(uri)
 
     def _tell(self, uri: str) -> None:
@@ -229,6 +230,11 @@ class Proposals:
 def _lasting(uri: str) -> bool:
     """Whether the document has a name that it will have after a restart."""
     return uri.startswith("file:")
+
+
+def _ended(proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+    """What a restart may find: what runs ends with the server."""
+    return tuple(proposal for proposal in proposals if proposal.state != RUNNING)
 
 
 def _without(proposals: tuple[Proposal, ...], job: Job, *states: str) -> tuple[Proposal, ...]:

@@ -154,7 +154,7 @@ def test_a_full_disk_is_said_once_and_costs_the_memory_only(tmp_path: Path, monk
     def refuse(*_: object, **__: object) -> None:
         raise full
 
-    monkeypatch.setattr("cuda_lsp.proposals.store.json.dump", refuse)
+    monkeypatch.setattr("cuda_lsp.proposals.store.os.replace", refuse)
     (first,) = desk.optimized()
     (second,) = desk.optimized("shift")
     assert len(desk.said) == 1 and "No space left on device" in desk.said[0]
