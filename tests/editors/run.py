@@ -41,6 +41,9 @@ CODE_SETTINGS = {
     "extensions.ignoreRecommendations": True,
 }
 
+SCRIPTS = (("session", 150), ("health", 60))
+"""Headless Neovim: the script, and the seconds that it may take."""
+
 
 class Tally:
     """Counts of the checks that the drivers printed."""
@@ -178,7 +181,7 @@ def main() -> int:
 
 def neovim(tally: Tally, editors: Path, out: Path, env: dict[str, str]) -> None:
     nvim = str(editors / "tools/bin/nvim")
-    for name, seconds in (("session", 150), ("health", 30)):
+    for name, seconds in SCRIPTS:
         folder = workspace(out / f"neovim-{name}")
         script = ["--headless", "--clean", "--cmd", f"set rtp^={env['PLUGIN']}", "-l", str(HERE / f"neovim/{name}.lua")]
         tally.drive(f"Neovim: {name}", [nvim, *script], env | {"WORKSPACE": str(folder)}, seconds)

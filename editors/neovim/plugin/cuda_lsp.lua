@@ -13,7 +13,8 @@ vim.api.nvim_create_autocmd('LspAttach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if client and client.name == 'cuda_lsp' then
-      require('cuda_lsp.attach').attach(client, event.buf)
+      require('cuda_lsp.lenses').enable(client, event.buf)
+      vim.lsp.inlay_hint.enable(true, { bufnr = event.buf })
     end
   end,
 })

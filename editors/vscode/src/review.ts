@@ -22,15 +22,13 @@ export class Reviews implements vscode.TextDocumentContentProvider, vscode.Dispo
   private readonly shown = new Map<string, Review>();
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
-  private readonly verdict = vscode.window.createTextEditorDecorationType({
-    isWholeLine: true,
-    after: { margin: '0 0 0 2em', color: new vscode.ThemeColor('editorCodeLens.foreground'), fontStyle: 'italic' },
-  });
+  private readonly comments = vscode.comments.createCommentController('cuda-lsp', 'cuda-lsp');
+  private readonly threads = new Map<string, vscode.CommentThread>();
   private readonly subscriptions = [
     this.changed,
-    this.verdict,
+    this.comments,
     vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
-    vscode.window.onDidChangeVisibleTextEditors((editors) => editors.forEach((editor) => this.decorate(editor))),
+    vscode.window.tabGroups.onDidChangeTabs(({ closed }) => closed.forEach((tab) => this.forget(tab))),
     vscode.commands.registerCommand('cuda-lsp.client.accept', (uri?: vscode.Uri) => this.accept(uri)),
     vscode.commands.registerCommand('cuda-lsp.client.reject', (uri?: vscode.Uri) => this.reject(uri)),
   ];
@@ -65,21 +63,30 @@ export class Reviews implements vscode.TextDocumentContentProvider, vscode.Dispo
       const title = `${original.path.split('/').pop()} \u2194 rewrite of ${review.kernel}`;
       await vscode.commands.executeCommand('vscode.diff', original, right, title, { preview: true });
     }
-    vscode.window.visibleTextEditors.forEach((editor) => this.decorate(editor));
+    await this.comment(review, right);
   }
 
-  /** Puts the verdict at the end of the first line, with the evidence behind it. */
-  private decorate(editor: vscode.TextEditor): void {
-    const review = editor.document.uri.scheme === SCHEME ? this.shown.get(editor.document.uri.query) : undefined;
-    if (!review) return;
-    const name = editor.document.getText().search(new RegExp(`\\b${review.kernel.split('::').pop()}\\b`));
-    const line = editor.document.lineAt(editor.document.positionAt(Math.max(name, 0)));
-    const words = [`**${review.title}**`, review.verdict, ...review.evidence, ...(review.note ? [review.note] : [])];
-    editor.setDecorations(this.verdict, [{
-      range: line.range,
-      hoverMessage: words.join('\n\n'),
-      renderOptions: { after: { contentText: review.verdict } },
-    }]);
+  /** Puts the verdict and its evidence below the kernel's first line, where they stay in sight beside the change. */
+  private async comment(review: Review, right: vscode.Uri): Promise<void> {
+    const document = await vscode.workspace.openTextDocument(right);
+    const name = document.getText().search(new RegExp(`\\b${review.kernel.split('::').pop()}\\b`));
+    const { range } = document.lineAt(document.positionAt(Math.max(name, 0)));
+    this.threads.get(review.id)?.dispose();
+    const thread = this.comments.createCommentThread(right, range, [
+      { author: { name: 'cuda-lsp' }, body: wordsOf(review), mode: vscode.CommentMode.Preview },
+    ]);
+    thread.label = review.title;
+    thread.canReply = false;
+    thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
+    this.threads.set(review.id, thread);
+  }
+
+  private forget(tab: vscode.Tab): void {
+    const uri = shownIn(tab);
+    if (uri?.scheme !== SCHEME) return;
+    this.threads.get(uri.query)?.dispose();
+    this.threads.delete(uri.query);
+    this.shown.delete(uri.query);
   }
 
   private async accept(uri?: vscode.Uri): Promise<void> {
@@ -98,12 +105,20 @@ export class Reviews implements vscode.TextDocumentContentProvider, vscode.Dispo
   private async close(uri: vscode.Uri): Promise<void> {
     const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
     await vscode.window.tabGroups.close(tabs.filter((tab) => shownIn(tab)?.toString() === uri.toString()));
-    this.shown.delete(uri.query);
   }
 
   dispose(): void {
     this.subscriptions.forEach((subscription) => subscription.dispose());
   }
+}
+
+/** The verdict, with the evidence folded away behind it. */
+function wordsOf(review: Review): vscode.MarkdownString {
+  const escape = (text: string) => text.replace(/[&<>\\`*_{}[\]()#|~!]/g, (character) => `&#${character.codePointAt(0)};`);
+  const list = [...review.evidence, review.note].filter(Boolean).map((line) => `<li>${escape(line)}</li>`).join('');
+  const words = new vscode.MarkdownString(`${escape(review.verdict)}\n\n<details><summary>Evidence</summary><ul>${list}</ul></details>`);
+  words.supportHtml = true;
+  return words;
 }
 
 /** The name keeps its ending, so that the text is coloured as CUDA or as a diff. */

@@ -74,8 +74,8 @@ local function look()
 
   check('a lens offers to optimize', wait(15, has_lens('Optimize')), titles())
   local drawn = vim.api.nvim_buf_get_extmarks(buffer, -1, 0, -1, { details = true })
-  check('lenses are drawn on the kernel', vim.iter(drawn):any(function(mark)
-    return mark[2] == line_of('__global__') - 1 and vim.inspect(mark[4].virt_text or {}):find('Optimize')
+  check('lenses are drawn above the kernel', vim.iter(drawn):any(function(mark)
+    return mark[2] == line_of('__global__') - 1 and vim.inspect(mark[4].virt_lines or {}):find('Optimize')
   end), drawn)
 
   to_kernel()
@@ -142,7 +142,10 @@ local function accept_then_reject()
   check('with its verdict below', words:find('right %(emulated.*same precision.*est%. %d%.%d+x'), words)
   vim.cmd.redraw()
   check('changed lines stand out', vim.fn.diff_hlID(line_of('int row ='), 51) ~= 0)
-  check('the right side is read-only', not vim.bo[right].modifiable)
+  check('both sides are copies that cannot be edited', vim.iter(diff_windows()):all(function(window)
+    local shown = vim.api.nvim_win_get_buf(window)
+    return shown ~= buffer and not vim.bo[shown].modifiable
+  end))
 
   local promised = text(right)
   vim.api.nvim_feedkeys('a', 'x', false)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-COLUMNS, LINES = 150, 40
+COLUMNS, LINES = 152, 34
 FOREGROUND, BACKGROUND = (0xE0, 0xE2, 0xEA), (0x14, 0x16, 0x1B)  # Neovim's default dark colours
 PAGE = """<!doctype html><meta charset="utf-8"><style>{stylesheet}
 body {{ color: {foreground}; background: {background}; margin: 0 }}
@@ -19,11 +19,13 @@ pre {{ font: 12px/15px "DejaVu Sans Mono", monospace; margin: 0; padding: 8px }}
 class Terminal:
     """A tmux session of its own server, so that no other session is touched."""
 
-    def __init__(self, command: list[str], name: str) -> None:
+    def __init__(self, command: list[str], folder: Path, name: str) -> None:
         self._tmux = ["tmux", "-L", name, "-f", "/dev/null"]
         size = ["-x", str(COLUMNS), "-y", str(LINES)]
         options = ["set", "-g", "default-terminal", "tmux-256color", ";", "set", "-ga", "terminal-overrides", ",*:RGB"]
-        self._run(*options, ";", "set", "-g", "status", "off", ";", "new-session", "-d", *size, *command)
+        self._run(
+            *options, ";", "set", "-g", "status", "off", ";", "new-session", "-d", "-c", str(folder), *size, *command
+        )
 
     def _run(self, *arguments: str) -> str:
         result = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True)
@@ -36,12 +38,12 @@ class Terminal:
     def text(self) -> str:
         return self._run("capture-pane", "-p")
 
-    def wait(self, *words: str, seconds: float = 20) -> bool:
-        """Whether all the words came to stand on the screen at once."""
+    def wait(self, *words: str, without: str = "\0", seconds: float = 20) -> bool:
+        """Whether all the words came to stand on the screen at once, and ``without`` did not stand there."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             text = self.text()
-            if all(word in text for word in words):
+            if without not in text and all(word in text for word in words):
                 return True
             time.sleep(0.1)
         return False

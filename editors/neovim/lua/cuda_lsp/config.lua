@@ -5,6 +5,18 @@ capabilities.workspace.codeLens = { refreshSupport = true }
 -- Proposals are shown by this plugin, as a diff.
 capabilities.experimental = { cudaLsp = { review = true } }
 
+---Echoes a message cut to one line, so that Neovim does not ask for Enter.
+---@param message string
+---@param ending string
+local function say_shortly(message, ending)
+  local room = vim.v.echospace - #ending
+  local line = message:gsub('%s+', ' ')
+  if vim.fn.strdisplaywidth(line) > room then
+    line = vim.fn.strcharpart(line, 0, room - 3) .. '...'
+  end
+  vim.notify(line .. ending)
+end
+
 ---@param client_id integer
 ---@return fun(err: lsp.ResponseError?, review: cuda_lsp.Review?)
 local function show(client_id)
@@ -23,10 +35,7 @@ return {
   root_markers = { '.cuda-lsp.toml', 'compile_commands.json', '.git' },
   capabilities = capabilities,
   handlers = {
-    ['workspace/codeLens/refresh'] = function(_, _, context)
-      require('cuda_lsp.attach').refresh_lenses(context.client_id)
-      return vim.NIL
-    end,
+    ['workspace/codeLens/refresh'] = require('cuda_lsp.lenses').handler(),
     ['cuda-lsp/review'] = function(err, review, context)
       show(context.client_id)(err, review)
     end,
@@ -34,11 +43,16 @@ return {
     ['window/showMessageRequest'] = function(err, params, context)
       for _, action in ipairs(params.actions or {}) do
         if action.title == 'Review' then
-          vim.notify(params.message .. ' (:CudaLsp review)')
+          say_shortly(params.message, '  :CudaLsp review')
           return vim.NIL
         end
       end
       return vim.lsp.handlers['window/showMessageRequest'](err, params, context)
+    end,
+    -- The label would be echoed, and a long one asks for Enter.
+    ['workspace/applyEdit'] = function(err, params, context)
+      params.label = nil
+      return vim.lsp.handlers['workspace/applyEdit'](err, params, context)
     end,
   },
   commands = {

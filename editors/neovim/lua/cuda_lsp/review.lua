@@ -1,4 +1,5 @@
--- A proposal beside the buffer that it is for, as a diff in a tab of its own.
+-- A proposal as a diff in a tab of its own: the document as it is, what it would become, and the verdict below.
+-- Both sides are copies: whether the document is still the one that was judged is the server's to decide on accept.
 local M = {}
 
 ---@class cuda_lsp.Review what the server says of a proposal (docs/protocol.md)
@@ -9,6 +10,7 @@ local M = {}
 ---@field verdict string
 ---@field evidence string[]
 ---@field note string
+---@field original string the whole document
 ---@field proposed? string the whole document with the rewrite in it; null where it is to be applied by hand
 ---@field diff string
 
@@ -118,26 +120,24 @@ local function words(review)
   if review.note ~= '' then
     table.insert(lines, review.note)
   end
-  table.insert(lines, 'a accept   r reject   q close')
   return lines
 end
 
 ---Shows the words in a window below, as high as they need.
 ---@param review cuda_lsp.Review
----@return integer buffer
-local function show_words(review)
+---@param side fun(text: string, label: string, filetype: string): integer
+local function show_words(review, side)
   local lines = words(review)
-  local buffer = scratch(table.concat(lines, '\n'), ('cuda-lsp://%s/verdict'):format(review.id), '')
   local height = 0
   for _, line in ipairs(lines) do
     height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / vim.o.columns))
   end
-  vim.cmd(('botright %dsplit'):format(math.min(height, 12)))
-  vim.api.nvim_win_set_buf(0, buffer)
+  vim.cmd(('botright %dsplit'):format(math.min(height, 10) + 1))
+  vim.api.nvim_win_set_buf(0, side(table.concat(lines, '\n'), 'verdict', ''))
+  vim.wo.winbar = '%#Title#a accept   r reject   q close%*'
   vim.wo.winfixheight = true
   vim.wo.wrap = true
   vim.wo.diff = false
-  return buffer
 end
 
 ---@param review cuda_lsp.Review
@@ -149,24 +149,25 @@ function M.open(review, client)
       break
     end
   end
-  local original = vim.uri_to_bufnr(review.uri)
-  vim.fn.bufload(original)
-  local whole = type(review.proposed) == 'string'
-  local name = ('cuda-lsp://%s/%s'):format(review.id, vim.fs.basename(vim.uri_to_fname(review.uri)))
-  local right = scratch(whole and review.proposed or review.diff, name, whole and 'cuda' or 'diff')
-  vim.cmd('tab sbuffer ' .. (whole and original or right))
-  local entry = { client = client, id = review.id, tab = vim.api.nvim_get_current_tabpage() }
-  local window = vim.api.nvim_get_current_win()
-  if whole then
-    vim.cmd.diffthis()
-    vim.cmd('rightbelow vertical sbuffer ' .. right)
-    window = vim.api.nvim_get_current_win()
-    vim.cmd.diffthis()
-  end
-  for _, buffer in ipairs({ right, show_words(review) }) do
+  local name = vim.fs.basename(vim.uri_to_fname(review.uri))
+  local entry = { client = client, id = review.id }
+  local function side(text, label, filetype)
+    local buffer = scratch(text, ('cuda-lsp://%s/%s/%s'):format(review.id, label, name), filetype)
     shown[buffer] = entry
     map(buffer)
+    return buffer
   end
+  if type(review.proposed) == 'string' then
+    vim.cmd('tab sbuffer ' .. side(review.original, 'now', 'cuda'))
+    vim.cmd.diffthis()
+    vim.cmd('rightbelow vertical sbuffer ' .. side(review.proposed, 'rewrite', 'cuda'))
+    vim.cmd.diffthis()
+  else
+    vim.cmd('tab sbuffer ' .. side(review.diff, 'diff', 'diff'))
+  end
+  entry.tab = vim.api.nvim_get_current_tabpage()
+  local window = vim.api.nvim_get_current_win()
+  show_words(review, side)
   vim.api.nvim_set_current_win(window)
   vim.cmd('normal! gg')
   vim.cmd('silent! normal! ]c')
