@@ -60,7 +60,10 @@ class Transport(LanguageServerProtocol):
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:
         self.work_done_token = params.work_done_token
-        return (yield from super().lsp_workspace__execute_command(params))
+        try:
+            return (yield from super().lsp_workspace__execute_command(params))
+        finally:
+            self.work_done_token = None
 
     # --- life ------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Proposals as data: their states, what is kept across a restart, and what a full disk costs."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -249,6 +250,29 @@ def test_two_documents_do_not_meet(tmp_path: Path) -> None:
     one, other = Desk(tmp_path), Desk(tmp_path, uri=(tmp_path / "other.cu").as_uri())
     (proposal,) = one.optimized()
     assert other.proposals.all(other.uri) == () and other.proposals.get(proposal.id) is None
+
+
+def test_what_has_to_be_applied_by_hand_is_shown_and_not_accepted(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    job = desk.job()
+    desk.end(job, evolve(rewritten(job.document, "scale"), anchors=None, by_hand="the host code has to be written"))
+    (proposal,) = desk.proposals.all(desk.uri)
+    applied = asyncio.run(desk.proposals.accept(proposal.id))
+    assert not applied.ok and applied.message == "not applied: the host code has to be written"
+    review = desk.proposals.review(proposal.id)
+    assert review is not None and review.proposed is None and "+// helper 0" in review.diff
+    assert desk.editor.asked == []
+
+
+def test_two_servers_on_one_file_spoil_nothing_for_each_other(tmp_path: Path) -> None:
+    one, other = Desk(tmp_path), Desk(tmp_path)
+    (first,) = one.optimized()
+    (second,) = other.optimized("shift")
+    assert asyncio.run(one.proposals.accept(first.id)).ok
+    assert other.state(second) == READY and other.editor.text == SCALE
+    other.proposals.reject(second.id)
+    again = Desk(tmp_path)
+    assert {p.state for p in again.proposals.all(again.uri)} <= {READY, REJECTED}
 
 
 # --- anchors ---------------------------------------------------------------------------------------------------------

@@ -8,10 +8,14 @@ from agent.search.search import search
 from agent.search.trace import open_trace
 from cuda_lsp.proposals.anchors import anchor
 from cuda_lsp.proposals.proof import proof_key
+from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, trace_key
 from cuda_lsp.worker.messages import Ended, Rewrite, Task
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
+
+_ANSWERS = ("done", "budget", "nothing applicable", "no headroom")
+"""How a search ends that looked; any other end says why it could not."""
 
 _NOT_OURS = "this rewrite changes more of the file than the kernel and its launches; apply its diff by hand"
 
@@ -31,6 +35,10 @@ def run(task: Task, tell: Tell) -> Ended:
     )
     trace = open_trace(trace_key(opened, setting), fresh=False)
     outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell)
+    if outcome.reason == "broken original":
+        return Ended(outcome.reason, f"the kernel breaks its own contract, mend it first: {outcome.message}")
+    if outcome.reason not in _ANSWERS:
+        raise CommandError(Exit.INPUT, f"{outcome.reason}: {outcome.message}")
     key = proof_key(opened.document, opened.kernel, opened.workload, opened.settings)
     rewrites = tuple(_rewrite(opened, proposal, key, setting) for proposal in outcome.proposals)
     return Ended(outcome.reason, outcome.message, rewrites, lines=(trace.problem,) if trace.problem else ())
