@@ -140,6 +140,8 @@ def kind_of_type(dtype: str) -> int:
 
 def cast(value: Typed, dtype: str) -> Typed:
     """Conversion to a scalar type: floats round, integers truncate, unsigned wraps, and a signed value must fit."""
+    if dtype not in dtypes.SCALARS:
+        raise ValueError(f"`{dtypes.c_name(dtype)}` is no number")
     kind = kind_of_type(dtype)
     if kind != INT:
         return Typed(round_float(float(value.number), dtype), kind)

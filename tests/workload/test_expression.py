@@ -178,3 +178,9 @@ def test_kinds_follow_the_usual_conversions() -> None:
 
 def test_names_are_those_that_occur() -> None:
     assert parse("a + min(b, c ? d : 3)").names == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize("text", ["((uint4)0)", "(float4)(n)", "static_cast<int4>(3)"])
+def test_a_vector_is_no_number(text: str) -> None:
+    with pytest.raises(ExpressionError, match="is no number"):
+        parse(text).evaluate({"n": 1})

@@ -179,6 +179,10 @@ def test_kernels_of_one_name_share_no_launches() -> None:
     assert ids(text) == []
 
 
+def test_macros_of_any_kind_are_no_reason_to_fail() -> None:
+    assert ids("#define ZERO(x) ((uint4)0)\n#define F(x, y) (x)(y)\n#define E()\n" + STRIDED) == ["M1"]
+
+
 def test_an_unknown_pitch_is_named() -> None:
     text = "__global__ void k(float* x, int pitch) { x[threadIdx.x * pitch] = 0.0f; }"
     (finding,) = findings(text)

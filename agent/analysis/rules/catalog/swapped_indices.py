@@ -31,6 +31,12 @@ __global__ void transpose(const float* in, float* out, int rows, int cols) {
     if (row < rows && col < cols) out[col * rows + row] = in[row * cols + col];
 }
 """
+ONE_SIDED = """\
+// What x alone selects is no row of anything.
+__global__ void weigh(const float* w, float* x) {
+    if (threadIdx.y == 0) x[threadIdx.x] *= w[threadIdx.x];
+}
+"""
 COLUMN_BLOCK = """\
 __global__ void scale(float* x, int rows, int cols) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -57,7 +63,7 @@ void run(float* x, int rows, int cols) {
         "exchanging x and y would not save a quarter of the sectors, or would make another access run down columns",
     ),
     fires=(FIRES,),
-    silent=(RIGHT, TRANSPOSE, COLUMN_BLOCK),
+    silent=(RIGHT, TRANSPOSE, ONE_SIDED, COLUMN_BLOCK),
     fix="index-exchange",
 )
 def swapped_indices(view: View) -> Iterator[Hit]:
@@ -89,7 +95,14 @@ def swapped(view: View) -> tuple[Request, ...]:
     worse = any(one.element_bytes < (one.exchanged or 0) >= 2 * one.sectors for one in found)
     if then * 4 > now * 3 or worse:
         return ()
-    return tuple(one for one in found if (one.exchanged or 0) * 2 <= one.sectors)
+    return tuple(one for one in found if _runs_down(one))
+
+
+def _runs_down(found: Request) -> bool:
+    """Whether y runs along the row, or may, and x does not."""
+    along = found.index.depends & {"threadIdx.y"}
+    beside = found.slope is not None and found.slope.constant in (0, 1)
+    return bool(along) and not beside and (found.exchanged or 0) * 2 <= found.sectors
 
 
 def _weight(found: Request, view: View) -> int:
