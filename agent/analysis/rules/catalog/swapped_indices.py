@@ -95,14 +95,14 @@ def swapped(view: View) -> tuple[Request, ...]:
     worse = any(one.element_bytes < (one.exchanged or 0) >= 2 * one.sectors for one in found)
     if then * 4 > now * 3 or worse:
         return ()
-    return tuple(one for one in found if _runs_down(one))
+    mended = tuple(one for one in found if _runs_down(one))
+    return mended if any("threadIdx.y" in one.index.depends for one in mended) else ()
 
 
 def _runs_down(found: Request) -> bool:
-    """Whether y runs along the row, or may, and x does not."""
-    along = found.index.depends & {"threadIdx.y"}
+    """Whether x selects the row, or may, and an exchange would halve the sectors."""
     beside = found.slope is not None and found.slope.constant in (0, 1)
-    return bool(along) and not beside and (found.exchanged or 0) * 2 <= found.sectors
+    return not beside and (found.exchanged or 0) * 2 <= found.sectors
 
 
 def _weight(found: Request, view: View) -> int:
