@@ -63,6 +63,13 @@ def as_argument(value: KernelReference) -> dict[str, Any]:
     return attrs.asdict(value)
 
 
+def read_arguments(arguments: tuple[Any, ...]) -> KernelReference:
+    """Of a command that takes a kernel and nothing else. Raises JsonRpcInvalidParams."""
+    if len(arguments) != 1:
+        raise JsonRpcInvalidParams("expected one argument: a kernel")
+    return read_reference(arguments[0])
+
+
 def read_reference(argument: object) -> KernelReference:
     """From what a client sent. Raises JsonRpcInvalidParams."""
     try:

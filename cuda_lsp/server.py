@@ -162,8 +162,9 @@ class CudaServer(LanguageServer):
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    def serve(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None, port: int | None = None) -> None:
-        """Serve one client over the streams, or over TCP on this machine's own address. Returns when it is gone."""
+    def serve(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None, port: int | None = None) -> bool:
+        """Serve one client over the streams, or over TCP on this machine's own address. Returns when it is gone, and
+        whether it said good-bye."""
         # Full collections take longer than a keystroke may, and find little: our values refer to each other one way.
         gc.freeze()
         gc.set_threshold(50_000, 50, 1000)
@@ -174,6 +175,7 @@ class CudaServer(LanguageServer):
                 self.start_tcp("127.0.0.1", port)
         finally:
             self.end()
+        return self.protocol.ended_well
 
     def end(self) -> None:
         """Stop whatever was started. Safe to call twice."""

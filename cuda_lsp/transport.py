@@ -103,6 +103,11 @@ class Transport(LanguageServerProtocol):
             return JsonRpcInvalidRequest("initialize was sent before") if self.initialized else None
         return None if self.initialized else JsonRpcServerNotInitialized("the first request must be initialize")
 
+    @property
+    def ended_well(self) -> bool:
+        """Whether the client asked for the end, as the protocol has it, before it left."""
+        return bool(self._shutdown)
+
     # --- bad messages ----------------------------------------------------------------------------------------------
 
     def structure_message(self, data: dict[str, Any]) -> Any:

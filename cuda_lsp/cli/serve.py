@@ -38,8 +38,7 @@ def command(stdio: bool, tcp: int | None, log_file: str | None, trace: str | Non
 
     # a keystroke must not wait long for the thread that finds facts in the background
     sys.setswitchinterval(0.0005)
-    CudaServer(tracer).serve(stdin, stdout, tcp)
-    return Exit.OK
+    return Exit.OK if CudaServer(tracer).serve(stdin, stdout, tcp) else Exit.NEGATIVE
 
 
 def _claimed_output() -> BinaryIO:

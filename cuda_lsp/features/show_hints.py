@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lsprotocol import types
 
 from cuda_lsp import protocol
@@ -10,8 +12,8 @@ from cuda_lsp.server import CudaServer
 
 def register(server: CudaServer) -> None:
     @server.command(protocol.SHOW_HINTS)
-    def show_hints(argument: object) -> None:
-        snapshot, kernel = protocol.find_kernel(server.session, protocol.read_reference(argument))
+    def show_hints(*arguments: Any) -> None:
+        snapshot, kernel = protocol.find_kernel(server.session, protocol.read_arguments(arguments))
         found = server.hints.of(snapshot, kernel)
         lines = [f"line {snapshot.document.line(hint.span.start)}: {hint.message}" for hint in found]
         server.say("\n".join(lines) or f"no hints on {kernel.name}", types.MessageType.Info)
