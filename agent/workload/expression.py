@@ -130,6 +130,9 @@ def _folded(expression: Expression) -> Expression:
         result = _evaluate(expression, {})
     except ExpressionError:
         return expression
+    # no text says that an infinity is single; as it stands it reads back
+    if isinstance(result.number, float) and not math.isfinite(result.number):
+        return expression
     return number(result.number, result.kind == arithmetic.FLOAT)
 
 

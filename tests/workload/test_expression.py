@@ -184,3 +184,8 @@ def test_names_are_those_that_occur() -> None:
 def test_a_vector_is_no_number(text: str) -> None:
     with pytest.raises(ExpressionError, match="is no number"):
         parse(text).evaluate({"n": 1})
+
+
+def test_an_infinity_of_single_precision_reads_back() -> None:
+    huge = build("*", [number(1e30, True), number(1e30, True)])
+    assert parse(str(huge)) == huge and huge.evaluate({}) == float("inf")
