@@ -28,7 +28,8 @@ KINDS = {
 }
 # What a lone text means as the second argument.
 _LONE = {protocol.OPTIMIZE: "scope", protocol.SUGGEST: "scope", protocol.VERIFY: "against"}
-_SETTABLE = ("scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target")
+_SETTABLE = ("scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target", "device")
+_DEVICES = ("auto", "emulator", "gpu")
 _MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
 
 NO_MODEL = (
@@ -113,6 +114,7 @@ def read_options(command: str, told: object) -> Options:
     try:
         options: Options = cattrs.structure({**attrs.asdict(Options()), **told}, Options)
         Scope(options.scope)
+        _DEVICES.index(options.device)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
     if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):

@@ -28,7 +28,8 @@ class JobRefused(Exception):
 @frozen
 class Job:
     """``kernel`` is a qualified name. ``stage`` is what is being done, ``done`` of ``total`` where that is known.
-    ``ended`` is what the worker answered; ``message`` says how it ended where no answer came."""
+    ``ended`` is what the worker answered; ``message`` says how it ended where no answer came. Once it has ended, the
+    jobs remember it without its document and rewrites; listeners are told of the end with both."""
 
     id: str
     kind: str

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from attrs import evolve
 
 from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout
+from agent.source.document import parse
 from agent.source.errors import UnknownKernel
 from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, RUNNING, Job, JobRefused, Listened, Text
 from cuda_lsp.jobs.pool import Pool
@@ -20,6 +21,8 @@ Listener = Callable[[Job, Listened], None]
 Post = Callable[[Callable[[], None]], None]
 
 log = logging.getLogger(__name__)
+
+_NO_TEXT = parse(b"")
 
 MOST_WAITING = 64
 KEPT = 64
@@ -121,7 +124,7 @@ class Jobs:
             self._change(job)
 
     def _change(self, job: Job, message: Listened = None) -> None:
-        self._jobs[job.id] = job
+        self._jobs[job.id] = job if job.active else _remembered(job)
         ended = [other.id for other in self._jobs.values() if not other.active]
         for identifier in ended[: max(0, len(ended) - KEPT)]:
             del self._jobs[identifier]
@@ -173,6 +176,12 @@ class Jobs:
                 state = FAILED if result.reason in ("failed", "fault") else DONE
                 self._change(evolve(job, state=state, stage=state, message=result.message, ended=result), result)
         self._next()
+
+
+def _remembered(job: Job) -> Job:
+    """An ended job without what is large: the parsed text, and rewrites, which are proposals by now."""
+    ended = evolve(job.ended, rewrites=()) if job.ended else None
+    return evolve(job, document=_NO_TEXT, ended=ended)
 
 
 def _path(job: Job) -> str:

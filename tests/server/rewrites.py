@@ -3,8 +3,9 @@
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
 from agent.source.diff import unified
 from agent.source.document import Document, parse
-from agent.source.edits import Edit, apply_edits, splice
+from agent.source.edits import Edit, apply_edits, line_end
 from agent.source.errors import SourceError
+from agent.source.kernel import Kernel
 from agent.source.span import Span
 from agent.workload.errors import WorkloadError
 from cuda_lsp.proposals.anchors import anchor
@@ -22,13 +23,24 @@ VERDICT = Verdict(
 
 
 def rewritten(document: Document, name: str, number: int = 0) -> Rewrite:
-    """The kernel with a statement more at the start of its body, and a helper above it."""
+    """The kernel with a comment more at the start of its body, and a helper above it and above its own comment."""
     kernel = document.kernel(name)
-    written = document.slice_text(kernel.span)
-    inside = kernel.body.start + 1 - kernel.span.start
-    old = written.encode()
-    code = (old[:inside] + f" /* faster {number} */".encode() + old[inside:]).decode()
-    return _rewrite(document, name, splice(document, kernel, f"// helper {number}\n{code}"))
+    inside, above = kernel.body.start + 1, _above(document, kernel)
+    end = line_end(document.text)
+    edits = [
+        Edit(Span(above, above), f"// helper {number}".encode() + end),
+        Edit(Span(inside, inside), f" /* faster {number} */".encode()),
+    ]
+    return _rewrite(document, name, parse(apply_edits(document.text, edits), document.path))
+
+
+def _above(document: Document, kernel: Kernel) -> int:
+    """Where the line comments that stand directly above a kernel begin."""
+    at = document.line(kernel.span.start) - 1
+    lines = document.text.split(b"\n")
+    while at > 0 and lines[at - 1].lstrip().startswith(b"//"):
+        at -= 1
+    return min(document.line_starts[at], kernel.span.start)
 
 
 def relaunched(document: Document, name: str) -> Rewrite:

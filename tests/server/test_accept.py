@@ -14,7 +14,8 @@ from tests.server.editor import FAILS, FORMATS, LAX, LIAR, REFUSES, SILENT, STRI
 from tests.server.texts import SCALE
 
 BODY = "void scale(const float* x, float* y, int n) {"
-PROMISED = SCALE.replace("__global__ " + BODY, "// helper 0\n__global__ " + BODY + " /* faster 0 */")
+HEAD = "// Scales an array.\n__global__ " + BODY
+PROMISED = SCALE.replace(HEAD, f"// helper 0\n{HEAD} /* faster 0 */")
 RELAUNCHED = PROMISED.replace("scale<<<(n + 255) / 256, 256>>>", "scale<<<(n + 255) / 256, 128>>>")
 
 
@@ -51,8 +52,8 @@ def test_line_ends_and_characters_of_all_kinds(tmp_path: Path, text: str, launch
     (proposal,) = desk.optimized(launches=launches)
     desk.editor.type(0, 0, "// \U0001f600 \u2029\r\n")
     assert accepted(desk, proposal).ok
-    wanted = text.replace("__global__ " + BODY, "// helper 0\n__global__ " + BODY + " /* faster 0 */", 1)
-    wanted = wanted.replace("// helper 0\n", "// helper 0\r\n") if "\r\n" in text else wanted
+    end = "\r\n" if "\r\n" in text else "\n"
+    wanted = text.replace("// Scales", f"// helper 0{end}// Scales", 1).replace(BODY, f"{BODY} /* faster 0 */", 1)
     wanted = wanted.replace("/ 256, 256>>>", "/ 256, 128>>>", 1) if launches else wanted
     assert desk.editor.text == "// \U0001f600 \u2029\r\n" + wanted
 
@@ -81,6 +82,8 @@ def test_edits_elsewhere_move_it_along(tmp_path: Path, old: str, new: str) -> No
         ("y[i] = twice(x[i]);", "y[i] = twice(x[i]) ;"),
         ("scale<<<(n + 255) / 256, 256>>>", "scale<<<(n + 255) / 256, 512>>>"),
         ("void scale(const float* x", "void scaled(const float* x"),
+        ("// Scales an array.", "// Scales an array"),
+        ("// Scales an array.\n", "// Scales an array.\n\n"),
     ],
 )
 def test_an_edit_inside_outdates_it_and_nothing_is_written(tmp_path: Path, old: str, new: str) -> None:

@@ -253,6 +253,7 @@ def test_bad_arguments_are_errors_and_old_ones_are_said(tmp_path: Path) -> None:
             ("optimize", ("scale",)),
             ("optimize", (kernel, {"scope": "everything"})),
             ("optimize", (kernel, {"unknown": 1})),
+            ("optimize", (kernel, {"device": "abacus"})),
             ("optimize", (kernel, {"seconds": -1})),
             ("optimize", (kernel, {"rounds": 1000})),
             ("optimize", (kernel, 3)),

@@ -57,6 +57,7 @@ class World:
     undo: list[tuple[int, str, str]] = field(factory=list)
     accepting: dict[asyncio.Task[Applied], Proposal] = field(factory=dict)
     counts: Counter[str] = field(factory=Counter)
+    kept: set[str] = field(factory=set)
     open: bool = True
 
     # --- what may happen -------------------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ class World:
             assert any(after == model(before, proposal) for proposal in accepting), "a misplaced edit"
             self.undo.clear()
             self.counts["written"] += 1
+            self.kept |= {p.id for p in accepting if after == model(before, p)}
         return answer
 
     def holds(self) -> None:
@@ -165,8 +167,7 @@ class World:
                 del self.accepting[task]
                 self.counts["accepted" if task.result().ok else "not accepted"] += 1
                 assert task.result().ok or task.result().message
-                if task.result().ok and (now := self.desk.proposals.get(proposal.id)):
-                    assert now.state in (ACCEPTED, READY)
+                assert not task.result().ok or proposal.id in self.kept, "called accepted, and was not"
 
     def states(self) -> None:
         """A ready proposal fits the text; one that does not fit is not ready."""

@@ -106,9 +106,12 @@ def test_a_job_tells_its_stages_and_ends(loop: Loop) -> None:
 def test_a_rewrite_arrives_as_it_was_sent(loop: Loop) -> None:
     job = loop.start("launch")
     loop.ended(job)
-    ended = loop.jobs.get(job).ended  # type: ignore[union-attr]
-    assert ended is not None
+    ended = loop.heard[-1][1]
+    assert isinstance(ended, Ended)
     (rewrite,) = ended.rewrites
+    remembered = loop.jobs.get(job)
+    assert remembered is not None and remembered.ended == evolve(ended, rewrites=())
+    assert loop.heard[-1][0].document.text == SCALE.encode() and remembered.document.text == b""
     assert rewrite.anchors is not None and rewrite.verdict.speed.candidate_seconds == float("inf")
     assert rewrite.anchors.sites == (b"scale<<<(n + 255) / 256, 256>>>(x, y, n)",)
     assert rewrite.anchors.launches == (b"scale<<<(n + 255) / 256, 128>>>(x, y, n)",)

@@ -282,7 +282,8 @@ def test_anchors_hold_the_kernel_and_its_launches_and_nothing_else() -> None:
     base = parse(SCALE.encode())
     anchors = relaunched(base, "scale").anchors
     assert anchors is not None
-    assert anchors.old.startswith(b"__global__ void scale(") and anchors.old.endswith(b"}")
+    assert anchors.old.endswith(b"}") and anchors.old[anchors.lead :].startswith(b"__global__ void scale(")
+    assert b"Scales an array.\n".endswith(anchors.old[: anchors.lead]), "what stands between helper and kernel, no more"
     edits = locate(anchors, base)
     assert edits is not None and len(edits) == 2
     assert max(len(edit.span) for edit in edits) < len(anchors.old), "what stays is not written again"
