@@ -187,5 +187,5 @@ def test_a_vector_is_no_number(text: str) -> None:
 
 
 def test_an_infinity_of_single_precision_reads_back() -> None:
-    huge = build("*", [number(1e30, True), number(1e30, True)])
+    huge = build("*", [number(2.0**100, True), number(2.0**100, True)])
     assert parse(str(huge)) == huge and huge.evaluate({}) == float("inf")
