@@ -4,6 +4,7 @@ Candidates are judged inside this contract. An original that breaks it at the si
 reported first: nothing can be compared with it.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -15,7 +16,7 @@ from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, descr
 from agent.evaluation.truth import Bench, outputs
 from agent.evaluation.values import Mask
 from agent.execution.device import Answer, Device, Fault
-from agent.workload.binding import Bound
+from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.dtypes import is_float, is_raw
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
@@ -24,6 +25,9 @@ from agent.workload.workload import Access
 _UNINITIALISED = "uninitialised read"
 """No fault by itself in global or local memory: the value may be thrown away, and whether it matters shows over two
 prior contents. Shared memory has no prior contents to vary, so there it always counts."""
+
+ENDLESS = 100_000
+"""Instructions a thread, on average, below which a run that did not end is only a large one: nothing is said of it."""
 
 PROBE_SECONDS = 6.0
 
@@ -90,7 +94,7 @@ def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
             break
     best = ran[-1]
     if not best.clean:
-        return _give_up(ran) if not _unfinished(best) else _endless(bench, checker, best, probe)
+        return _give_up(bench, ran) if not _unfinished(best) else _endless(bench, checker, best, probe)
     rules = _rules(best, probe, declared(bench.workload))
     first_fault = next((item for item in ran if item.faults), None)
     if first_fault is not None and not all(
@@ -170,15 +174,28 @@ def _endless(bench: Bench, checker: Device, found: _Probe, probe: Callable[[Size
     least = probe({size.name: size.minimum for size in bench.workload.sizes})
     if not _unfinished(least):
         return found.answer
+    if _heavy(bench, found):
+        return found.answer
     cap = max(1, found.answer.thread_instructions // 2)
     again = _prober(evolve(bench, setting=evolve(bench.setting, step_cap=cap)), checker)(found.sizes)
     return _broken(again) if again.faults else found.answer
 
 
-def _give_up(ran: list[_Probe]) -> Contract | Answer:
+def _heavy(bench: Bench, found: _Probe) -> bool:
+    """Whether a run that was stopped had so many threads that each can have done little yet."""
+    assert found.answer is not None
+    steps = bound_at(bench.workload, bench.original, found.sizes).steps
+    threads = sum(math.prod(step.grid) * math.prod(step.block) for step in steps if isinstance(step, BoundLaunch))
+    return found.answer.thread_instructions < ENDLESS * threads
+
+
+def _give_up(bench: Bench, ran: list[_Probe]) -> Contract | Answer:
     """No size ran clean: the fault at the first one that ran, or why none ran at all."""
     faulty = next((item for item in ran if item.faults), None)
     if faulty is not None:
+        assert faulty.answer is not None
+        if faulty.faults[0].kind == "step limit" and _heavy(bench, faulty):
+            return evolve(faulty.answer, status="timeout", message=f"more than {bench.setting.step_cap} instructions")
         return _broken(faulty)
     stuck = next((item.answer for item in ran if item.answer is not None), None)
     if stuck is not None:

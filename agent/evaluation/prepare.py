@@ -260,7 +260,10 @@ def _failure(answer: Answer, setting: Setting) -> Failure:
     message = answer.message or (place(fault) if fault else answer.status)
     kind = answer.status if answer.status != "fault" else "refused"
     if kind == "timeout":
-        message = f"the original did not end in time even at small sizes: {message}"
+        message = (
+            f"the original did not end in time even at small sizes ({message}): state smaller ones in a directive "
+            "above the kernel (docs/workload.md)"
+        )
     return Failure(kind, message, fault)
 
 

@@ -114,7 +114,7 @@ def command(
         click.echo(outcome.proposals[0].diff if outcome.proposals else "", nl=False)
     else:
         _show(outcome)
-    if outcome.message and not outcome.proposals and not as_json and code != Exit.NEGATIVE:
+    if diff_only and outcome.message and not outcome.proposals and code != Exit.NEGATIVE:
         raise CommandError(code, outcome.message)
     if apply_ and outcome.proposals:
         _apply(opened, outcome.proposals[0])

@@ -185,7 +185,9 @@ __global__ void hang(const float* x, float* y, int n) {
 
 def test_an_endless_original() -> None:
     program, workload = original(HANG)
-    result = prepare(program, workload, setting(step_cap=3_000_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.evaluation.contract.ENDLESS", 1000)
+        result = prepare(program, workload, setting(step_cap=3_000_000))
     assert isinstance(result, Prepared)
     assert result.contract.broken
     assert "step limit" in result.contract.summary
@@ -196,11 +198,35 @@ def test_an_endless_original_without_a_low_step_limit() -> None:
     program, workload = original(HANG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
+        patch.setattr("agent.evaluation.contract.ENDLESS", 100)
         result = prepare(program, workload, setting())
     assert isinstance(result, Prepared)
     assert result.contract.broken
     assert "step limit in hang" in result.contract.summary
     assert f"line {line_of(HANG, 'for (int i')}" in result.contract.summary
+
+
+HEAVY = """
+// cuda-lsp: workload
+//   buffer   y: f32[1048576] out
+//   launch   heavy<<<4096, 256>>>(y)
+__global__ void heavy(float* y) {
+    float sum = 0.0f;
+    for (int i = 0; i < 3000; i++) sum = sum * 0.5f + 1.0f;
+    y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("step_cap", [100_000_000, 20_000_000_000], ids=["by steps", "by time"])
+def test_a_large_original_is_not_called_endless(step_cap: int) -> None:
+    program, workload = original(HEAVY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
+        result = prepare(program, workload, setting(step_cap=step_cap))
+    assert isinstance(result, Failure)
+    assert result.kind == "timeout"
+    assert "state smaller ones" in result.message
 
 
 HOLES = """
