@@ -1,6 +1,9 @@
 # Two commands do all set-up: `make demo` (the main job; no GPU, no key) and `make test`.
 # VENV: where the environment goes. CUDA: which CuPy wheel (cuda12 or cuda13).
 VENV ?= .venv
+# SHARD: what passed on a GPU so far; SHARD_SECONDS: when to leave the rest to the next `make test-gpu`.
+SHARD ?= .cuda-lsp/gpu.json
+SHARD_SECONDS ?= 1500
 CUDA ?= cuda13
 BIN := $(VENV)/bin
 
@@ -27,7 +30,7 @@ lint: $(BIN)/.installed
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports
 
 test-gpu: $(BIN)/.installed ## tests that need an NVIDIA GPU; says why when there is none
-	@$(BIN)/python -m pytest -m gpu -rs
+	@$(BIN)/python -m pytest -m gpu -rs --shard $(SHARD) --shard-seconds $(SHARD_SECONDS)
 
 vsix: $(EDITORS)/node/npm ## package the VS Code extension: editors/vscode/dist/cuda-lsp.vsix
 	@PATH="$(abspath $(EDITORS))/node:$$PATH" bash editors/vscode/package

@@ -1,0 +1,74 @@
+"""Shards that resume, for machines that can be had for minutes at a time: ``--shard FILE --shard-seconds N``.
+
+What passed is written to FILE together with a hash of the code. A later run of the same code leaves it out, so that run
+after run gets through all of it; when the time is up, the rest is skipped with that reason.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", metavar="FILE", help="leave out what passed before, as FILE has it, and add to it")
+    parser.addoption("--shard-seconds", type=float, default=float("inf"), help="start no test after this many seconds")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--shard"):
+        config.pluginmanager.register(Shard(config), "shard")
+
+
+class Shard:
+    """One run of a shard. Only the process that reports writes; workers of pytest-xdist report to it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.file = Path(config.getoption("--shard"))
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.ends = time.monotonic() + config.getoption("--shard-seconds")
+        self.code = code_hash()
+        self.reports = not hasattr(config, "workerinput")
+        self.passed = _read(self.file, self.code)
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        before = [item for item in items if item.nodeid in self.passed]
+        items[:] = [item for item in items if item.nodeid not in self.passed]
+        config.hook.pytest_deselected(items=before)
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if time.monotonic() > self.ends:
+            pytest.skip("left for the next shard: this one's time is up")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.reports and report.when == "call" and report.passed:
+            self.passed.add(report.nodeid)
+            self.file.write_text(json.dumps({"code": self.code, "passed": sorted(self.passed)}))
+
+
+def code_hash() -> str:
+    """A hash of all that a test's outcome rests on in this repository."""
+    digest = hashlib.sha256()
+    for path in sorted(_code()):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _code() -> Iterator[Path]:
+    for folder in ("agent", "cuda_lsp", "fixtures", "tests"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".cu", ".json") and path.is_file():
+                yield path
+
+
+def _read(file: Path, code: str) -> set[str]:
+    try:
+        told = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return set()
+    return set(told["passed"]) if told.get("code") == code else set()
