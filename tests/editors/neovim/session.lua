@@ -205,7 +205,7 @@ local function cancel_and_leave()
     return progress[1]
   end)
   vim.cmd('CudaLsp cancel')
-  check('cancel ends the job', wait(5, function()
+  check('cancel ends the job', wait(15, function()
     return progress[#progress] and vim.startswith(progress[#progress], 'end')
   end), progress)
 

@@ -1,7 +1,6 @@
 // Debian's Chromium, headless, driven by Playwright from the folder that `install` made.
 import { mkdtempSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const { chromium } = createRequire(join(process.env.EDITORS, 'driver', 'package.json'))('playwright-core');
@@ -12,7 +11,7 @@ const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
 
 /** A browser with an empty profile and one page. */
 export async function open(width = 1280, height = 720) {
-  const context = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'chromium-')), {
+  const context = await chromium.launchPersistentContext(mkdtempSync(join(process.env.EDITORS, 'run', 'chromium-')), {
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     headless: true,
     viewport: { width, height },

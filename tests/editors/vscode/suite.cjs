@@ -81,7 +81,7 @@ const steps = {
     const { command } = lenses.find((one) => one.command.command === 'cuda-lsp.optimize');
     const id = await run(command.command, ...command.arguments);
     assert.equal(typeof id, 'string');
-    await lens('(cancel)', 10);
+    await lens('(cancel)');
   },
   async 'a proposal is ready for review'() {
     assert.match(await lens('Review', 90), /verified|right/);
@@ -125,7 +125,7 @@ const steps = {
     const cancel = await until('a lens to cancel', async () =>
       (await run('vscode.executeCodeLensProvider', file, 20)).find((one) => one.command.command === 'cuda-lsp.cancel'));
     assert.equal(await run(cancel.command.command, ...cancel.command.arguments), true);
-    await lens('Optimize', 5);
+    await lens('Optimize', 15);
   },
   async 'the server restarts, and serves again'() {
     await run('cuda-lsp.client.restart');
