@@ -1,6 +1,7 @@
 """screen.py NVIM WORKSPACE OUT: Neovim on a real terminal, typed at as a user does, and photographed."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,7 +16,9 @@ vim.lsp.config('cuda_lsp', { cmd = { vim.env.CUDA_LSP, 'serve' } })
 
 
 def main() -> int:
-    nvim, workspace, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    # The terminal is a process of its own: when this one is told to end, it has to be closed first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    nvim, workspace, out = str(Path(sys.argv[1]).absolute()), Path(sys.argv[2]), Path(sys.argv[3])
     pictures = Path(os.environ.get("PICTURES", str(out)))
     init = out / "init.lua"
     init.write_text(START)

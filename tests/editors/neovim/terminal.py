@@ -28,15 +28,18 @@ class Terminal:
         )
 
     def _run(self, *arguments: str) -> str:
-        result = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True)
-        return result.stdout
+        return subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True).stdout
 
     def type(self, keys: str) -> None:
         """Types literal text; ``\\n`` is Enter and ``\\x1b`` is Escape."""
         self._run("send-keys", "-l", keys)
 
     def text(self) -> str:
-        return self._run("capture-pane", "-p")
+        """What stands on the screen."""
+        try:
+            return self._run("capture-pane", "-p")
+        except subprocess.CalledProcessError as error:
+            return f"(the program ended: {error.stderr.strip()})"
 
     def wait(self, *words: str, without: str = "\0", seconds: float = 20) -> bool:
         """Whether all the words came to stand on the screen at once, and ``without`` did not stand there."""
@@ -63,4 +66,5 @@ class Terminal:
             )
 
     def close(self) -> None:
-        self._run("kill-server")
+        """Ends the program, if it has not ended already."""
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
