@@ -7,7 +7,8 @@ bookkeeping, and a single byte of difference in what is replaced is noticed.
 
 from attrs import frozen
 
-from agent.source.document import Document
+from agent.ideas.rewriting import comment_start
+from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
@@ -16,15 +17,14 @@ from agent.source.span import Span
 
 @frozen
 class Anchors:
-    """``old`` is replaced by ``new``; the kernel starts ``lead`` bytes into ``old`` and is ``length`` long, the
-    ``place``-th of ``alike`` kernels of that name and text. ``sites`` are all launches of the kernel outside of it as
-    they were; ``launches`` what becomes of each (equal where nothing does)."""
+    """The kernel's definition ``old``, the ``place``-th of ``alike`` kernels of that name and text, becomes ``new``;
+    ``above`` goes above it and above its comment. ``sites`` are all launches of the kernel outside of it as they were;
+    ``launches`` what becomes of each (equal where nothing does)."""
 
     kernel: str
     old: bytes
     new: bytes
-    lead: int
-    length: int
+    above: bytes
     place: int
     alike: int
     sites: tuple[bytes, ...]
@@ -44,22 +44,13 @@ def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | Non
     olds = tuple(base.text[site.span.start : site.span.end] for site in outside)
     news = tuple(rewritten.text[site.span.start : site.span.end] for site in changed)
     back = [Edit(site.span, old) for site, old in zip(changed, olds, strict=True)]
-    region = _region(base, kernel, apply_edits(rewritten.text, back))
-    if region is None:
+    parts = _parts(base, kernel, apply_edits(rewritten.text, back))
+    if parts is None:
         return None
-    span, new = region
-    there = _alike(base, kernel.qualified_name, base.text[kernel.span.start : kernel.span.end])
-    anchors = Anchors(
-        kernel.qualified_name,
-        base.text[span.start : span.end],
-        new,
-        kernel.span.start - span.start,
-        len(kernel.span),
-        [other.span for other in there].index(kernel.span),
-        len(there),
-        olds,
-        news,
-    )
+    old = base.text[kernel.span.start : kernel.span.end]
+    there = [other.span for other in _alike(base, kernel.qualified_name, old)]
+    place = there.index(kernel.span)
+    anchors = Anchors(kernel.qualified_name, old, parts[1], parts[0], place, len(there), olds, news)
     edits = locate(anchors, base)
     return anchors if edits is not None and apply_edits(base.text, edits) == rewritten.text else None
 
@@ -67,25 +58,45 @@ def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | Non
 def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
     """The edits that apply the rewrite to this text; None where what it replaces is not there as it was."""
     text = document.text
-    written = anchors.old[anchors.lead : anchors.lead + anchors.length]
-    there = _alike(document, anchors.kernel, written)
+    there = _alike(document, anchors.kernel, anchors.old)
     if len(there) != anchors.alike:
         return None
     kernel = there[anchors.place]
-    start = kernel.span.start - anchors.lead
-    span = Span(start, start + len(anchors.old))
-    if start < 0 or text[span.start : span.end] != anchors.old:
-        return None
     sites = [site for site in _sites(document, kernel.name) if not site.span.overlaps(kernel.span)]
     if tuple(text[site.span.start : site.span.end] for site in sites) != anchors.sites:
         return None
-    found = [_smallest(Edit(span, anchors.new), text)]
+    found = _kernel_edits(anchors, document, kernel)
     for site, old, new in zip(sites, anchors.sites, anchors.launches, strict=True):
         if old != new:
-            if site.span.overlaps(span):
-                return None
             found.append(_smallest(Edit(site.span, new), text))
     return tuple(sorted(found, key=lambda edit: edit.span))
+
+
+def _kernel_edits(anchors: Anchors, document: Document, kernel: Kernel) -> list[Edit]:
+    above = _above(document, kernel)
+    if above == kernel.span.start:
+        return [_smallest(Edit(kernel.span, anchors.above + anchors.new), document.text)]
+    helpers = [Edit(Span(above, above), anchors.above)] if anchors.above else []
+    return [*helpers, _smallest(Edit(kernel.span, anchors.new), document.text)]
+
+
+def _above(document: Document, kernel: Kernel) -> int:
+    """Where helpers go: above the comment that belongs to the kernel."""
+    comment = comment_start(document, kernel)
+    return kernel.span.start if comment is None else comment
+
+
+def _parts(base: Document, kernel: Kernel, spliced: bytes) -> tuple[bytes, bytes] | None:
+    """What ``spliced`` has above the kernel's comment, and what it has for its definition; None where it differs from
+    ``base`` in anything else."""
+    start = _above(base, kernel)
+    head, comment, rest = base.text[:start], base.text[start : kernel.span.start], base.text[kernel.span.end :]
+    named = (other.span.start for other in parse(spliced, base.path).kernels if other.name == kernel.name)
+    at = next((offset for offset in named if offset >= kernel.span.start), None)
+    if at is None or at > len(spliced) - len(rest) or not spliced.endswith(rest):
+        return None
+    same = spliced.startswith(head) and spliced[at - len(comment) : at] == comment
+    return (spliced[start : at - len(comment)], spliced[at : len(spliced) - len(rest)]) if same else None
 
 
 def _alike(document: Document, name: str, written: bytes) -> list[Kernel]:
@@ -98,18 +109,6 @@ def _alike(document: Document, name: str, written: bytes) -> list[Kernel]:
 
 def _sites(document: Document, name: str) -> list[LaunchSite]:
     return [site for site in document.launches if site.kernel == name]
-
-
-def _region(base: Document, kernel: Kernel, spliced: bytes) -> tuple[Span, bytes] | None:
-    """What has to be replaced to come from ``base`` to ``spliced``, the kernel's definition included."""
-    head, tail = _alike_ends(base.text, spliced)
-    head = min(head, kernel.span.start)
-    tail = min(tail, len(base.text) - kernel.span.end)
-    span = Span(head, len(base.text) - tail)
-    new = spliced[head : len(spliced) - tail]
-    # Around the kernel, text may be added and must not be changed.
-    kept = (base.text[head : kernel.span.start], base.text[kernel.span.end : span.end])
-    return (span, new) if all(part in new for part in kept) else None
 
 
 def _smallest(edit: Edit, text: bytes) -> Edit:

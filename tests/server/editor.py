@@ -5,6 +5,7 @@ Positions are counted here by themselves and not by the code under test.
 
 import asyncio
 import re
+from collections.abc import Callable
 
 from attrs import define, field
 from lsprotocol import types
@@ -57,6 +58,8 @@ class Editor:
     version: int = 1
     asked: list[types.ApplyWorkspaceEditParams] = field(factory=list)
     encoding: str = "utf-16"
+    watch: Callable[[str, str], None] = lambda before, after: None
+    """Called with both texts when an edit of the server's was carried out."""
 
     def open(self) -> None:
         self.session.open(types.TextDocumentItem(self.uri, "cuda-cpp", self.version, self.text))
@@ -104,6 +107,7 @@ class Editor:
         return types.ApplyWorkspaceEditResult(True)
 
     def _carry_out(self, edits: list[types.TextEdit]) -> None:
+        before = self.text
         spans = sorted(
             (
                 (
@@ -125,6 +129,7 @@ class Editor:
             changes.append(types.TextDocumentContentChangePartial(place, "\n"))
             self.text = "\n" + self.text
         self._send(changes)
+        self.watch(before, self.text)
 
 
 def _edits_of(params: types.ApplyWorkspaceEditParams, uri: str) -> tuple[int | None, list[types.TextEdit]]:

@@ -8,7 +8,7 @@ from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.span import Span
 from agent.workload.errors import WorkloadError
-from cuda_lsp.proposals.anchors import anchor
+from cuda_lsp.proposals.anchors import anchor, locate
 from cuda_lsp.proposals.proof import current_key, project_settings
 from cuda_lsp.worker.messages import Rewrite
 
@@ -45,17 +45,18 @@ def _above(document: Document, kernel: Kernel) -> int:
 
 def relaunched(document: Document, name: str) -> Rewrite:
     """The same with every launch of the kernel in blocks of 128."""
-    spliced = parse(_text(rewritten(document, name), document), document.path)
+    spliced = parse(applied(rewritten(document, name), document), document.path)
     sites = [site for site in spliced.launches if site.kernel == document.kernel(name).name]
     edits = [Edit(site.block_span, b"128") for site in sites]
     return _rewrite(document, name, parse(apply_edits(spliced.text, edits), document.path))
 
 
-def _text(rewrite: Rewrite, document: Document) -> bytes:
+def applied(rewrite: Rewrite, document: Document) -> bytes:
+    """The document with a rewrite of it."""
     assert rewrite.anchors is not None
-    anchors = rewrite.anchors
-    start = document.kernel(anchors.kernel).span.start - anchors.lead
-    return apply_edits(document.text, [Edit(Span(start, start + len(anchors.old)), anchors.new)])
+    edits = locate(rewrite.anchors, document)
+    assert edits is not None
+    return apply_edits(document.text, edits)
 
 
 def _rewrite(document: Document, name: str, new: Document) -> Rewrite:

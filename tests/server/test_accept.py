@@ -65,6 +65,8 @@ def test_line_ends_and_characters_of_all_kinds(tmp_path: Path, text: str, launch
         ("x[i] + 1.0f", "x[i] + 2.0f"),
         ("return 0;", "printf(\"done\");\n    return 0;"),
         ("__global__ void shift", "// moved\n__global__ void shift"),
+        ("// Scales an array.", "// Scales an array, twice."),
+        ("// Scales an array.\n", "// Scales an array.\n// cuda-lsp: workload\n//   size n = 4096\n"),
     ],
 )  # fmt: skip
 def test_edits_elsewhere_move_it_along(tmp_path: Path, old: str, new: str) -> None:
@@ -82,8 +84,6 @@ def test_edits_elsewhere_move_it_along(tmp_path: Path, old: str, new: str) -> No
         ("y[i] = twice(x[i]);", "y[i] = twice(x[i]) ;"),
         ("scale<<<(n + 255) / 256, 256>>>", "scale<<<(n + 255) / 256, 512>>>"),
         ("void scale(const float* x", "void scaled(const float* x"),
-        ("// Scales an array.", "// Scales an array"),
-        ("// Scales an array.\n", "// Scales an array.\n\n"),
     ],
 )
 def test_an_edit_inside_outdates_it_and_nothing_is_written(tmp_path: Path, old: str, new: str) -> None:
