@@ -17,7 +17,7 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.source.parsing import changed_range
 from agent.source.span import Span
-from cuda_lsp.session import Session, Snapshot, ordinals
+from cuda_lsp.session import Session, Snapshot, ordinals, surroundings
 
 if TYPE_CHECKING:
     from agent.analysis.rules import Finding
@@ -47,6 +47,8 @@ class HintStore:
         self._session = session
         self._tables: dict[str, dict[Key, _Entry]] = {}
         self._examined: dict[str, int] = {}
+        self._surroundings: dict[str, bytes] = {}
+        """Of each document, what stood around its kernels when all were looked at."""
         session.subscribe(self._on_change)
 
     def of(self, snapshot: Snapshot, kernel: Kernel) -> tuple[Finding, ...]:
@@ -81,7 +83,18 @@ class HintStore:
         table[key] = _Entry(digest, check(snapshot.document, kernel))
         return table[key]
 
-    def put(self, snapshot: Snapshot, found: Iterable[Hinted]) -> bool:
+    def stale(self, snapshot: Snapshot) -> tuple[Kernel, ...]:
+        """The kernels to look at: all where what stands around them changed, else those that were not looked at."""
+        if not self._session.settings.diagnostics:
+            return ()
+        kernels = snapshot.document.kernels
+        if self._surroundings.get(snapshot.uri) != snapshot.once(surroundings):
+            return kernels
+        table, places = self._tables.get(snapshot.uri, {}), snapshot.once(ordinals)
+        keys = ((kernel, (kernel.qualified_name, places[kernel.span.start])) for kernel in kernels)
+        return tuple(k for k, key in keys if table.get(key, _NOTHING).digest != _digest(snapshot.document, k))
+
+    def put(self, snapshot: Snapshot, found: Iterable[Hinted], last: bool = True) -> bool:
         """What was found in the background in this snapshot, which must be the newest still. Whether that is news."""
         table = self._tables.setdefault(snapshot.uri, {})
         places, news = snapshot.once(ordinals), False
@@ -91,6 +104,8 @@ class HintStore:
                 key = (kernel.qualified_name, places[kernel.span.start])
                 news = news or table.get(key, _NOTHING).findings != findings
                 table[key] = entry
+        if last:
+            self._surroundings[snapshot.uri] = snapshot.once(surroundings)
         return news
 
     def _on_change(self, old: Snapshot | None, new: Snapshot | None) -> None:
@@ -98,6 +113,7 @@ class HintStore:
         self._examined[uri] = 0
         if new is None or old is None:
             self._tables.pop(uri, None)
+            self._surroundings.pop(uri, None)
             self._examined.pop(uri, None)
         elif table := self._tables.get(uri):
             start, old_end, new_end = changed_range(old.text, new.text)

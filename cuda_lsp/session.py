@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -159,6 +160,16 @@ def ordinals(snapshot: Snapshot) -> dict[int, int]:
         found[kernel.span.start] = seen.get(kernel.qualified_name, 0)
         seen[kernel.qualified_name] = found[kernel.span.start] + 1
     return found
+
+
+def surroundings(snapshot: Snapshot) -> bytes:
+    """A digest of all text outside the kernels: helpers, constants and host code that kernels depend on."""
+    digest, at = hashlib.blake2b(), 0
+    for kernel in snapshot.document.kernels:
+        digest.update(snapshot.text[at : kernel.span.start])
+        at = kernel.span.end
+    digest.update(snapshot.text[at:])
+    return digest.digest()
 
 
 def is_cuda(language_id: str, uri: str) -> bool:

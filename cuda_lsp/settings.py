@@ -26,7 +26,7 @@ class Settings:
     lenses: bool = _setting(True, "Show a line over each kernel.")
     diagnostics: bool = _setting(True, "Show what the compiler and the rules say.")
     compile: bool = _setting(True, "Compile kernels in the background after a pause in typing.")
-    delay: int = _setting(120, "How long a pause in typing is, in milliseconds.")
+    delay: int = _setting(150, "How long a pause in typing is, in milliseconds.")
 
 
 KEYS = {name.split("_")[0] + "".join(part.title() for part in name.split("_")[1:]): name

@@ -20,7 +20,7 @@ from agent.source.document import Document, parse
 from agent.source.kernel import Kernel
 from cuda_lsp.facts.facts import Facts
 from cuda_lsp.hints import Hinted, HintStore, find
-from cuda_lsp.session import Session, Snapshot, ordinals
+from cuda_lsp.session import Session, Snapshot, ordinals, surroundings
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,9 @@ log = logging.getLogger(__name__)
 AT_ONCE = 12
 # a compilation that nobody waits for any more may end by itself: starting the compiler anew takes longer than most
 _PATIENCE = 1.0
-_HINTED_TOGETHER = 32
+# seconds without a key after which half a statement is taken for what the user means
+_HALF_TYPED = 1.0
+_HINTED_TOGETHER = 16
 
 
 @frozen
@@ -139,16 +141,19 @@ class FactStore:
         for place in [place for place in self._known if place.uri == uri]:
             del self._known[place]
 
-    def _begin(self, uri: str) -> None:
+    def _begin(self, uri: str, patient: bool = False) -> None:
         """The pause is there: read carefully what was read in haste, then find the facts."""
         self._timers.pop(uri, None)
         snapshot = self._session.snapshot(uri)
         if snapshot is None or self._ended:
             return
-        if snapshot.document.hasty:
-            self._enqueue(uri, [_Work(uri, lambda: self._settle(snapshot))])
-        else:
+        if not snapshot.document.hasty:
             self._choose(snapshot)
+        elif snapshot.base is not None and not snapshot.base.tree.root_node.has_error and not patient:
+            # something is half typed: there is nothing to compile yet, and the next key will come
+            self._timers[uri] = asyncio.get_running_loop().call_later(_HALF_TYPED, self._begin, uri, True)
+        else:
+            self._enqueue(uri, [_Work(uri, lambda: self._settle(snapshot))])
 
     def _choose(self, snapshot: Snapshot) -> None:
         """Queue what is not known, the most urgent first."""
@@ -167,10 +172,11 @@ class FactStore:
 
     def _hinting(self, snapshot: Snapshot) -> list[_Work]:
         """Look for hints in all kernels, some at a time: what is shown need not wait for the last."""
-        kernels = snapshot.document.kernels if self._session.settings.diagnostics else ()
+        kernels = self._hints.stale(snapshot)
+        starts = range(0, len(kernels), _HINTED_TOGETHER)
         return [
-            _Work(snapshot.uri, partial(self._hint, snapshot, kernels[at : at + _HINTED_TOGETHER]))
-            for at in range(0, len(kernels), _HINTED_TOGETHER)
+            _Work(snapshot.uri, partial(self._hint, snapshot, kernels[at : at + _HINTED_TOGETHER], at == starts[-1]))
+            for at in starts
         ]
 
     def _enqueue(self, uri: str, work: list[_Work]) -> None:
@@ -218,9 +224,9 @@ class FactStore:
         document.kernels, document.launches, document.state  # noqa: B018 -- found here, and not on the event loop
         return lambda: self._settled(snapshot, document)
 
-    def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel]) -> Callable[[], None]:
+    def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel], last: bool) -> Callable[[], None]:
         found = find(snapshot.document, kernels, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
-        return lambda: self._hinted(snapshot, found)
+        return lambda: self._hinted(snapshot, found, last)
 
     def _find(self, job: _Job) -> Callable[[], None] | None:
         from cuda_lsp.facts.examine import examine
@@ -248,8 +254,8 @@ class FactStore:
             self._changed(snapshot.uri)
             self._choose(snapshot)
 
-    def _hinted(self, snapshot: Snapshot, found: list[Hinted]) -> None:
-        if self._session.snapshot(snapshot.uri) is snapshot and self._hints.put(snapshot, found):
+    def _hinted(self, snapshot: Snapshot, found: list[Hinted], last: bool) -> None:
+        if self._session.snapshot(snapshot.uri) is snapshot and self._hints.put(snapshot, found, last):
             self.generation += 1
             self._changed(snapshot.uri)
 
@@ -273,13 +279,3 @@ class FactStore:
 
 def place_of(snapshot: Snapshot, kernel: Kernel) -> Place:
     return Place(snapshot.uri, kernel.qualified_name, snapshot.once(ordinals)[kernel.span.start])
-
-
-def surroundings(snapshot: Snapshot) -> bytes:
-    """A digest of all text outside the kernels: helpers, constants and host code that kernels depend on."""
-    digest, at = hashlib.blake2b(), 0
-    for kernel in snapshot.document.kernels:
-        digest.update(snapshot.text[at : kernel.span.start])
-        at = kernel.span.end
-    digest.update(snapshot.text[at:])
-    return digest.digest()
