@@ -63,18 +63,21 @@ def long_stride(view: View) -> Iterator[Hit]:
     if swapped(view):
         return
     bad = [found for found in requests(view) if _long(found)]
-    for name in dict.fromkeys(found.access.name for found in bad):
-        first, *others = [found for found in bad if found.access.name == name]
-        stride = str(first.slope) if first.slope is not None and len(str(first.slope)) < 30 else "a row"
-        lengths = sorted(first.pitches & {atom.name for atom in first.slope.atoms} if first.slope else set())
-        condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
-        yield hit(
-            first.access.node,
-            f"neighbouring threads are {stride} elements of {name} apart: {first.words} where "
-            f"{first.ideal} would do{condition}",
-            f"{first.words} ({first.ideal} would do)",
-            tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
-        )
+    if not bad:
+        return
+    # one for the kernel: the access that is done most often
+    worst = max(bad, key=lambda found: (len(view.facts.loops_around(found.access.node)), -found.access.node.start_byte))
+    others = [found for found in bad if found is not worst]
+    stride = str(worst.slope) if worst.slope is not None and len(str(worst.slope)) < 30 else "a row"
+    lengths = sorted(worst.pitches & {atom.name for atom in worst.slope.atoms} if worst.slope else set())
+    condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
+    yield hit(
+        worst.access.node,
+        f"neighbouring threads are {stride} elements of {worst.access.name} apart: {worst.words} where "
+        f"{worst.ideal} would do{condition}",
+        f"{worst.words} ({worst.ideal} would do)",
+        tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
+    )
 
 
 def _long(found: Request) -> bool:
