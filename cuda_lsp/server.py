@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from attrs import frozen
 from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 import cuda_lsp
@@ -198,7 +199,10 @@ class CudaServer(LanguageServer):
         if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
             self.protocol.refuse_unreadable(error)
         else:
-            log.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)
+            # what was refused is in the answer; what failed was raised elsewhere, and pygls hands on where
+            failed = isinstance(error, JsonRpcInternalError) or not isinstance(error, JsonRpcException)
+            details = "".join((getattr(error, "data", None) or {}).get("traceback", ())) if failed else ""
+            log.log(logging.ERROR if failed else logging.INFO, "%s: %s\n%s", source.__name__, error, details)
 
 
 def _folders(params: types.InitializeParams) -> dict[str, str]:

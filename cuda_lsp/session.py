@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from cuda_lsp.lines import LineIndex, encoded, mended
 from cuda_lsp.settings import Settings
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 LANGUAGES = frozenset({"cuda-cpp", "cuda"})
 ENDINGS = (".cu", ".cuh")
@@ -149,7 +152,10 @@ class Session:
 
     def _tell(self, old: Snapshot | None, new: Snapshot | None) -> None:
         for listener in self._listeners:
-            listener(old, new)
+            try:
+                listener(old, new)
+            except Exception:  # one feature that fails must not keep the others from hearing
+                log.exception("a listener of the session failed")
 
 
 def ordinals(snapshot: Snapshot) -> dict[int, int]:

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 
-from tests.server.wire import MINIMAL, SERVER, VSCODE, Wire, insert, until
+import pytest
+
+from tests.server.wire import MINIMAL, SERVER, VSCODE, ServerError, Wire, insert, until
 
 SECRET = "__global__ void secret_kernel(float* hidden) {\n    hidden[0] = 42.0f;\n}\n"
 URI = "file:///nowhere/secret_folder/secret_kernel.cu"
@@ -146,3 +148,19 @@ def test_several_folders_come_and_go():
         assert client.lenses(URI)
         time.sleep(0.2)
         assert client.end() == 0
+
+
+def test_an_error_of_ours_is_answered_and_logged_with_its_place(tmp_path):
+    code = (
+        "import sys; from cuda_lsp.features import hover; hover.at = lambda *a: 1 // 0; sys.argv[0] = 'cuda-lsp'\n"
+        "from cuda_lsp.terminal.main import main; main()"
+    )
+    log = tmp_path / "log"
+    with Wire("--log", str(log), start=[sys.executable, "-c", code, "serve"]) as client:
+        client.initialize()
+        client.open(URI, SECRET)
+        with pytest.raises(ServerError) as failed:
+            client.about("textDocument/hover", URI, position={"line": 0, "character": 0})
+        assert failed.value.code == -32603
+        assert client.lenses(URI), "the server goes on"
+    assert "ZeroDivisionError" in log.read_text() and "hover.py" in log.read_text()

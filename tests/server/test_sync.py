@@ -127,3 +127,12 @@ def test_the_parse_that_the_next_builds_on_is_the_newest_sound_one():
     third = session.snapshot(URI)
     assert not third.document.hasty
     assert third.next_base is third.document
+
+
+def test_a_listener_that_fails_keeps_no_other_from_hearing(caplog):
+    session, heard = session_with("utf-16"), []
+    session.subscribe(lambda old, new: 1 / 0)
+    session.subscribe(lambda old, new: heard.append(new.version))
+    session.open(types.TextDocumentItem(URI, "cuda-cpp", 1, "a"))
+    assert heard == [1]
+    assert "ZeroDivisionError" in caplog.text

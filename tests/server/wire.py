@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 SERVER = [sys.executable, "-c", "from cuda_lsp.terminal.main import main; main()", "serve"]
@@ -81,9 +81,9 @@ class ServerError(Exception):
 class Wire:
     """Requests of the server are answered with null, but for those in ``answers``. All that comes is kept."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, start: Sequence[str] = SERVER) -> None:
         self.process = subprocess.Popen(
-            [*SERVER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*start, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.received: list[dict[str, Any]] = []
