@@ -40,3 +40,11 @@ def test_every_menu_entry_names_a_declared_command() -> None:
     own = {command["command"] for command in MANIFEST["contributes"]["commands"]}
     used = {entry["command"] for menu in MANIFEST["contributes"]["menus"].values() for entry in menu}
     assert used <= own
+
+
+@pytest.mark.parametrize("key", settings.KEYS)
+def test_the_page_on_editors_has_each_setting_with_its_default(key: str) -> None:
+    known = attrs.fields_dict(settings.Settings)[settings.KEYS[key]]
+    page = (Path(__file__).parents[2] / "docs" / "editors.md").read_text(encoding="utf-8")
+    row = f"| `{key}` | `{json.dumps(known.default)}` | {known.metadata['doc'].rstrip('.')}"
+    assert row in page
