@@ -8,6 +8,7 @@ from time import monotonic
 from agent.evaluation.comparators.base import LESS, Errors, worst
 from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
 from agent.evaluation.gates import gates
+from agent.evaluation.limits import limits
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
@@ -136,7 +137,7 @@ def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=trial.not_checked,
+        not_checked=(*trial.not_checked, *limits(prepared.workload)),
         tool=tool(),
     )
 

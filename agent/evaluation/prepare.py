@@ -15,7 +15,7 @@ from agent.evaluation.runs import Case
 from agent.evaluation.selftest import SelfTest, selftest
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, bound_at
-from agent.evaluation.truth import Bench, Truth, truth
+from agent.evaluation.truth import Bench, Truth, outputs, truth
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.device import Answer, Device, Fault
@@ -112,7 +112,8 @@ def _prepare(
     original: Program, workload: Workload, setting: Setting, tell: Callable[[str], None]
 ) -> Prepared | Failure:
     tell("compile")
-    bound_at(workload, original)
+    if not outputs(bound_at(workload, original)):
+        raise WorkloadError("the workload has no output to compare: say `out` or `inout` for what the kernel writes")
     built = build(original, setting.options, cancelled=setting.cancelled)
     if isinstance(built, CompileFailure):
         kind = "does not compile" if built.kind == "source" else built.kind

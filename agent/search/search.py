@@ -112,9 +112,8 @@ def _end_before_search(prepared: Prepared | Failure, run: _Run) -> Outcome | Non
     room = headroom(prepared)
     run.emit(events.HeadroomFound(room.ratio, room.counted, room.needed, run.setting.target.name, room.note))
     if room.ratio is not None and room.ratio < ENOUGH:
-        return Outcome(
-            "no headroom", f"the kernel is within {room.ratio:.2f}x of its floor on {run.setting.target.name}"
-        )
+        near = f"{room.ratio:.2f}x of its memory floor on {run.setting.target.name}"
+        return Outcome("no headroom", f"the kernel is within an estimated {near}")
     return None
 
 

@@ -15,7 +15,7 @@ from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
 from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
-from cuda_lsp.terminal.render import event_lines, proposal_lines
+from cuda_lsp.terminal.render import event_lines, line, proposal_lines
 from cuda_lsp.terminal.writing import apply_document
 
 _ENDS = {
@@ -149,11 +149,9 @@ def _as_json(outcome: Outcome, seen: list[events.Event], code: Exit) -> dict[str
 
 def _show(outcome: Outcome) -> None:
     if not outcome.proposals:
-        click.echo(
-            f"{'result':<11}{outcome.reason}: {outcome.message}"
-            if outcome.message
-            else f"{'result':<11}{outcome.reason}"
-        )
+        # A broken original has been described, as its contract.
+        message = "" if outcome.reason == "broken original" else outcome.message
+        click.echo(line("result", f"{outcome.reason}: {message}" if message else outcome.reason))
     for number, proposal in enumerate(outcome.proposals, 1):
         for text in proposal_lines(number, proposal):
             click.echo(text)

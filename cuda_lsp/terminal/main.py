@@ -13,7 +13,6 @@ import click
 import cuda_lsp
 from cuda_lsp import cli
 from cuda_lsp.terminal.exits import CommandError, Exit
-from cuda_lsp.terminal.output import envelope
 
 
 class Commands(click.Group):
@@ -59,6 +58,9 @@ def main() -> None:
 
 def _say(message: str, code: Exit) -> Exit:
     if "--json" in sys.argv:
+        # Loaded here, so that little is loaded, and little can be interrupted, before `main` answers for errors.
+        from cuda_lsp.terminal.output import envelope
+
         click.echo(json.dumps(envelope(sys.argv[1], code, error=message)))
     click.echo(f"cuda-lsp: {message}", err=True)
     return code

@@ -51,7 +51,8 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
     else:
         traffic = f"{size(event.counted)} counted, {size(event.needed)} needed"
         note = f"; {event.note}" if event.note else ""
-        yield line("headroom", f"{down(event.ratio)} to the floor on {event.target}, estimated ({traffic}){note}")
+        where = f"the memory floor on {event.target}"
+        yield line("headroom", f"{down(event.ratio)} to {where}, estimated ({traffic}){note}")
 
 
 def _ideas(event: events.IdeasFound) -> Iterable[str]:

@@ -19,7 +19,7 @@ def line_of(text: str, part: str) -> int:
 
 def test_any_size() -> None:
     contract = found(SOFTMAX).contract
-    assert contract.summary == "in bounds, race-free, deterministic; any rows >= 1, cols >= 1"
+    assert contract.summary == "in bounds, free of shared-memory races, deterministic; any rows >= 1, cols >= 1"
     assert not contract.broken
     assert {"base", "plus one", "minus one", "primes", "smallest"} <= set(contract.tried)
 
@@ -287,7 +287,7 @@ __global__ void twice(const float* x, float* y) {
 
 def test_a_workload_without_sizes() -> None:
     contract = found(FIXED).contract
-    assert contract.summary == "in bounds, race-free, deterministic; this size only"
+    assert contract.summary == "in bounds, free of shared-memory races, deterministic; this size only"
 
 
 @pytest.mark.parametrize("size", [1, 2])
