@@ -133,6 +133,11 @@ def _large_magnitude(draw: _Draw) -> Floats:
     return draw.within(np.where(draw.unit(1) < 0.5, 0.0, 1.0) * (1.0 - 0.01 * draw.unit()))
 
 
+def _large_negative(draw: _Draw) -> Floats:
+    """Far below zero, as masks make them: a maximum that starts from -1e4 or -1e9 is wrong here."""
+    return -_LARGE[draw.dtype] * (0.5 + 0.5 * draw.unit())
+
+
 def _nan_inf(draw: _Draw) -> Floats:
     """Numbers with one NaN and one infinity of each sign in about 64."""
     which = random.below(random.key(draw.key, 1), draw.index, 64)
@@ -159,6 +164,7 @@ _FAMILIES: Mapping[str, Callable[[_Draw], Floats]] = {
     "denormals": _denormals,
     "all-negative": _all_negative,
     "large-magnitude": _large_magnitude,
+    "large-negative": _large_negative,
 }
 FAMILIES = tuple(_FAMILIES)
 
@@ -184,6 +190,7 @@ def possible(family: str, kind: str, low: float | None, high: float | None) -> b
         "denormals": zero,
         "all-negative": low is None or low < 0,
         "large-magnitude": free,
+        "large-negative": free,
         "nan-inf": free,
         "small-integers": free or _holds_integers(low, high),
     }.get(family, True)

@@ -98,6 +98,7 @@ def test_families_are_what_their_names_say() -> None:
     assert ((denormal > 0) & (denormal < 2.0**-126)).mean() > 0.4
     assert (told["all-negative"] < 0).all()
     assert np.isfinite(told["large-magnitude"]).all() and np.abs(told["large-magnitude"]).max() > 1e14
+    assert (told["large-negative"] < -1e14).all()
     small = told["small-integers"]
     assert (small == np.round(small)).all() and np.abs(small).max() <= 8 and len(np.unique(small)) == 17
     special = contents(free, generators.SPECIAL).astype(np.float64)
