@@ -146,6 +146,20 @@ def sample(bench: Bench, contract: Contract) -> Sample | Unsampled:
     return found
 
 
+def sample_above(bench: Bench, contract: Contract) -> Sample | Unsampled:
+    """The original on sampled blocks past the declared sizes: each half as large again and one more, as the contract
+    allows. What a rewrite owes to the declared size alone (an array of just that length) shows there."""
+    top = declared(bench.workload)
+    sizes = {
+        name: contract.rules[name].fit(value + value // 2 + 1) if value == top[name] else value
+        for name, value in sample_sizes(bench, dict(contract.base)).items()
+    }
+    try:
+        return _sample_at(bench, sizes)
+    except WorkloadError as error:
+        return Unsampled(str(error))
+
+
 def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | None:
     """The largest sizes, the declared ones divided by powers of four, that run whole within ``budget``
     thread-instructions; None where that is no more than the base."""

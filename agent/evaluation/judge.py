@@ -137,7 +137,7 @@ def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=(*trial.not_checked, *limits(prepared.workload)),
+        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond)),
         tool=tool(),
     )
 

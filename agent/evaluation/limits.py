@@ -7,11 +7,14 @@ from agent.workload.workload import Access, Buffer, Workload
 _NARROW = ("i8", "u8", "bool")
 
 
-def limits(workload: Workload) -> tuple[str, ...]:
-    """In words. Races on global memory show only where the order of blocks matters to a result: threads of one block
-    that meet there are not told apart."""
+def limits(workload: Workload, beyond: bool) -> tuple[str, ...]:
+    """In words; ``beyond`` says that larger sizes than the declared ones ran.
+
+    Races on global memory show only where the order of blocks matters to a result: threads of one block that meet there
+    are not told apart.
+    """
     found = ["races on global memory within a launch"]
-    if declared(workload):
+    if declared(workload) and not beyond:
         found.append("sizes above the declared ones")
     assumed = [buffer.name for buffer in workload.buffers if _assumed(buffer)]
     if assumed:

@@ -7,7 +7,7 @@ from attrs import define, evolve, field, frozen
 from agent.evaluation import runs
 from agent.evaluation.contract import Contract, find_contract, place
 from agent.evaluation.counting import recipes
-from agent.evaluation.declared import Sample, Unsampled, sample
+from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
 from agent.evaluation.estimate import Estimate, estimate
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
@@ -83,6 +83,13 @@ class Prepared:
         if depth not in self.cache.samples:
             self.cache.samples[depth] = sample(evolve(self.bench, setting=self.setting), self.contract)
         return self.cache.samples[depth]
+
+    def sample_above(self) -> Sample | Unsampled:
+        """The same past the declared sizes."""
+        key = f"above, {self.setting.depth}"
+        if key not in self.cache.samples:
+            self.cache.samples[key] = sample_above(evolve(self.bench, setting=self.setting), self.contract)
+        return self.cache.samples[key]
 
 
 def checker(setting: Setting) -> Device:

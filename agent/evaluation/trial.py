@@ -18,7 +18,8 @@ NOT_APPLICABLE, NOT_CHECKED = "not applicable", "not checked"
 
 @frozen
 class Trial:
-    """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran."""
+    """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran;
+    ``beyond``: sizes above the declared ones ran too, on sampled blocks."""
 
     prepared: Prepared = field(repr=False)
     candidate: Program = field(repr=False)
@@ -33,6 +34,7 @@ class Trial:
     sampled: str = ""
     seeds: tuple[int, ...] = ()
     oracle_used: bool = False
+    beyond: bool = False
     not_checked: tuple[str, ...] = ()
     resources: Mapping[str, tuple[Resources | None, Resources | None]] = field(factory=dict)
 

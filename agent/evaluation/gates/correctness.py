@@ -54,6 +54,8 @@ def correctness(trial: Trial) -> Ruling:
             return ruling
         trial = ruling.trial
     ruling = _declared(trial)
+    if ruling.outcome == "passed":
+        ruling = _beyond(ruling.trial)
     if ruling.outcome != "passed":
         return ruling
     trial = _alignment(ruling.trial)
@@ -202,8 +204,31 @@ def _declared(trial: Trial) -> Ruling:
         return passed(trial.unchecked(f"the declared size {size}: {known.reason}"), "")
     if describe(dict(known.case.sizes)) in trial.sizes:
         return passed(trial.unchecked(f"the declared size {size}: {known.note}"), "")
+    ruling = _on_sample(trial, known)
+    note = f"the declared size {size}: {known.note}"
+    return evolve(ruling, trial=ruling.trial.unchecked(note)) if known.note and ruling.outcome == "passed" else ruling
+
+
+def _beyond(trial: Trial) -> Ruling:
+    """Past the declared sizes, on sampled blocks, for what is shown to a user."""
+    prepared = trial.prepared
+    if not prepared.setting.device.emulated or prepared.setting.depth != FULL or not prepared.workload.sizes:
+        return passed(trial, "")
+    known = prepared.sample_above()
+    if not isinstance(known, Sample):
+        return passed(trial.unchecked(f"sizes above the declared ones: {known.reason}"), "")
+    ruling = _on_sample(trial, known)
+    return evolve(ruling, trial=evolve(ruling.trial, beyond=True))
+
+
+def _on_sample(trial: Trial, known: Sample) -> Ruling:
+    """The candidate on the blocks that the original's sample has."""
+    prepared = trial.prepared
     assert trial.build is not None
-    bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
+    try:
+        bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
+    except WorkloadError as error:
+        return wrong(trial, f"{error} ({describe(dict(known.case.sizes))})")
     found = judge_sample(prepared.setting, known, trial.build, bound)
     where = f"{describe(dict(known.case.sizes))}, sampled blocks"
     if found.answer.status != "ok":
@@ -218,9 +243,11 @@ def _declared(trial: Trial) -> Ruling:
     trial = evolve(
         trial,
         comparisons=(*trial.comparisons, *found.comparisons),
-        sampled=f"{found.blocks} blocks at {describe(dict(known.case.sizes))}",
+        sampled=" and ".join(
+            filter(None, (trial.sampled, f"{found.blocks} blocks at {describe(dict(known.case.sizes))}"))
+        ),
     )
-    return passed(trial.unchecked(f"the declared size {size}: {known.note}") if known.note else trial, "")
+    return passed(trial, "")
 
 
 def _alignment(trial: Trial) -> Trial:

@@ -1,0 +1,81 @@
+"""Past the declared sizes, and what no verdict checks."""
+
+import pytest
+from attrs import evolve
+
+from agent.evaluation.judge import judge
+from agent.evaluation.limits import limits
+from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.verdict import Verdict
+from tests.evaluation.kernels import original, rewrite, setting
+
+ROWS = """
+// cuda-lsp: workload
+//   size     rows = 64
+//   size     cols = 1024
+//   buffer   x: f32[rows * cols] in
+//   buffer   y: f32[rows] out
+//   launch   sums<<<rows, 128>>>(x, y, cols)
+__global__ void sums(const float* x, float* y, int cols) {
+    __shared__ float row[128];
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += 128) sum += x[(size_t)blockIdx.x * cols + i];
+    row[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 1; i < 128; i++) sum += row[i];
+        y[blockIdx.x] = sum;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    program, workload = original(ROWS)
+    found = prepare(program, workload, setting(depth="full"))
+    assert isinstance(found, Prepared), found
+    return found
+
+
+def judged(prepared: Prepared, old: str, new: str) -> Verdict:
+    assert old in ROWS
+    return judge(prepared, rewrite(ROWS.replace(old, new), prepared.original.plan))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for (int i = threadIdx.x; i < cols;", "for (int i = threadIdx.x; i < min(cols, 1024);"),
+        ("__shared__ float row[128];", "__shared__ float row[1024]; for (int i = 1024; i < cols; i++) row[i] = 0.0f;"),
+    ],
+    ids=["clamped", "an array of the declared length"],
+)
+def test_what_holds_for_the_declared_size_only_is_wrong(prepared: Prepared, old: str, new: str) -> None:
+    found = judged(prepared, old, new)
+    assert found.correctness.state == "wrong"
+    assert "cols=1537" in found.correctness.reason
+
+
+def test_what_holds_above_says_so(prepared: Prepared) -> None:
+    found = judged(prepared, "i < cols; i += 128", "i < cols; i += blockDim.x")
+    assert found.correctness.state == "right"
+    assert "rows=97 cols=1537" in found.correctness.sampled
+    assert "sizes above the declared ones" not in found.evidence.not_checked
+    assert "races on global memory within a launch" in found.evidence.not_checked
+
+
+def test_a_screen_says_that_it_went_no_further(prepared: Prepared) -> None:
+    screen = evolve(prepared, setting=evolve(prepared.setting, depth="screen"))
+    found = judged(screen, "i < cols; i += 128", "i < cols; i += blockDim.x")
+    assert "sizes above the declared ones" in found.evidence.not_checked
+
+
+def test_a_range_that_nobody_stated_is_named() -> None:
+    text = "// cuda-lsp: workload\n//   buffer a: i32[64] in{}\n//   buffer b: i32[64] out\n"
+    text += "//   launch k<<<1, 64>>>(a, b)\n"
+    kernel = "__global__ void k(const int* a, int* b) { b[threadIdx.x] = a[threadIdx.x]; }\n"
+    _, assumed = original(text.format("") + kernel)
+    _, stated = original(text.format(" integers(0, 9)") + kernel)
+    assert any("in a," in words for words in limits(assumed, beyond=True))
+    assert not any("in a," in words for words in limits(stated, beyond=True))
