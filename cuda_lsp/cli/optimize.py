@@ -108,14 +108,15 @@ def command(
         )
         outcome, seen = _search(opened, setting, options, screen)
     code = Exit.OK if outcome.proposals else _ENDS.get(outcome.reason, Exit.INPUT)
+    problem = code in (Exit.INPUT, Exit.MACHINE)
     if as_json:
         click.echo(json.dumps(_as_json(outcome, seen, code)))
+    elif problem or (diff_only and code == Exit.BROKEN):
+        raise CommandError(code, outcome.message)
     elif diff_only:
         click.echo(outcome.proposals[0].diff if outcome.proposals else "", nl=False)
     else:
         _show(outcome)
-    if diff_only and outcome.message and not outcome.proposals and code != Exit.NEGATIVE:
-        raise CommandError(code, outcome.message)
     if apply_ and outcome.proposals:
         _apply(opened, outcome.proposals[0])
     return code
