@@ -1,5 +1,7 @@
 """The catalogue as an idea source: works offline, with no key."""
 
+from collections.abc import Mapping
+
 from agent.ideas.idea import Candidate, Idea, Scope
 from agent.ideas.registry import Entry, Match, Refusal, Variant, entries
 from agent.ideas.request import Proposal, Request
@@ -47,6 +49,23 @@ def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:
     return tuple(_candidate(idea, variant, seen) for variant in _allowed(found, request))
 
 
+def retune(candidate: Candidate, request: Request, values: Mapping[str, int]) -> Candidate | None:
+    """The candidate's newest idea in the same variant with other values for its tunables; None where it no longer
+    applies or a value is none of those that the tunable allows."""
+    idea = candidate.ideas[-1]
+    entry = next((entry for entry in entries() if entry.name == idea.name), None)
+    if entry is None:
+        return None
+    seen = view(request)
+    found = _examined(entry, seen)
+    if isinstance(found, Refusal):
+        return None
+    variant = next((variant for variant in found.variants if variant.name == candidate.variant), None)
+    if variant is None or any(values.get(one.name, one.default) not in one.values for one in variant.tunables):
+        return None
+    return _candidate(idea, variant, seen, values)
+
+
 def _examined(entry: Entry, seen: View) -> Match | Refusal:
     try:
         return entry.examine(seen)
@@ -63,8 +82,9 @@ def _idea(entry: Entry, found: Match, variants: tuple[Variant, ...]) -> Idea:
     return Idea(entry.name, found.title, found.why, found.expects, entry.risk, scope, SOURCE, found.line)
 
 
-def _candidate(idea: Idea, variant: Variant, seen: View) -> Candidate:
-    rewrite = variant.write()
+def _candidate(idea: Idea, variant: Variant, seen: View, values: Mapping[str, int] | None = None) -> Candidate:
+    chosen = {one.name: (values or {}).get(one.name, one.default) for one in variant.tunables}
+    rewrite = variant.write(**chosen)
     return Candidate(
         ideas=(idea,),
         variant=variant.name,
@@ -72,6 +92,8 @@ def _candidate(idea: Idea, variant: Variant, seen: View) -> Candidate:
         plan=seen.request.plan if rewrite.plan is None else rewrite.plan,
         rationale=variant.rationale,
         scope=variant.scope,
+        tunables=variant.tunables,
+        values=tuple(chosen.items()),
     )
 
 

@@ -47,11 +47,23 @@ class Idea:
 
 
 @frozen
+class Tunable:
+    """A constant that an implementation leaves open (a tile's width, elements a thread): every one of ``values`` gives
+    right code, ``default`` is the one to try first. ``words`` says what it is, for users."""
+
+    name: str
+    values: tuple[int, ...]
+    default: int
+    words: str
+
+
+@frozen
 class Candidate:
     """A rewrite of one kernel: ``code`` replaces the kernel's definition (helpers and further kernels included).
 
     ``plan`` says how it is launched; ``variant`` tells implementations of the same idea apart; ``ideas`` lists the
-    ideas applied from the original on, oldest first.
+    ideas applied from the original on, oldest first. ``tunables`` are the constants that may be chosen otherwise, and
+    ``values`` what they are here.
     """
 
     ideas: tuple[Idea, ...]
@@ -60,3 +72,5 @@ class Candidate:
     plan: Plan
     rationale: str
     scope: Scope
+    tunables: tuple[Tunable, ...] = ()
+    values: tuple[tuple[str, int], ...] = ()

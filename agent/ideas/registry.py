@@ -6,19 +6,21 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from agent.ideas.idea import Expectation, Scope
+from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.rewriting import Rewrite
 from agent.ideas.view import View
 
 
 @frozen(eq=False)
 class Variant:
-    """One implementation of an idea. ``write`` makes the rewrite, and is called only when it is wanted."""
+    """One implementation of an idea. ``write`` makes the rewrite, and is called only when it is wanted: with one
+    keyword argument for each tunable."""
 
     name: str
     rationale: str
     scope: Scope
-    write: Callable[[], Rewrite]
+    write: Callable[..., Rewrite]
+    tunables: tuple[Tunable, ...] = ()
 
 
 @frozen(eq=False)

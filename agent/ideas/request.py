@@ -13,7 +13,7 @@ from agent.workload.workload import Workload
 class Request:
     """A kernel to improve. For a later round, ``document``, ``kernel`` and ``plan`` are those of the parent
     candidate; the workload stays the original's. ``tried`` holds (title, how it ended) of what was tried on this
-    kernel before."""
+    kernel before. ``lossy``: the user allows less precise arithmetic (tf32, half) and asks for it."""
 
     document: Document
     kernel: Kernel
@@ -21,6 +21,7 @@ class Request:
     plan: Plan
     scope: Scope = Scope.PLAN
     tried: tuple[tuple[str, str], ...] = ()
+    lossy: bool = False
 
 
 @frozen
