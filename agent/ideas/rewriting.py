@@ -90,20 +90,21 @@ def indent_unit(document: Document, kernel: Kernel) -> str:
 
 def fresh_name(wanted: str, document: Document, *taken: str) -> str:
     """``wanted``, or with a number behind it, such that no identifier of the file is called so."""
-    return _unused(wanted, {*_identifiers(document.text), *taken})
+    return unused_name(wanted, {*_identifiers(document.text), *taken})
 
 
 def fresh_local(wanted: str, document: Document, kernel: Kernel, *taken: str) -> str:
     """A name for a local: new to the kernel, and no macro's."""
     inside = _identifiers(document.text[kernel.span.start : kernel.span.end])
-    return _unused(wanted, {*inside, *(macro.name for macro in document.macros), *taken})
+    return unused_name(wanted, {*inside, *(macro.name for macro in document.macros), *taken})
 
 
 def _identifiers(text: bytes) -> set[str]:
     return {name.decode() for name in re.findall(rb"[A-Za-z_]\w*", text)}
 
 
-def _unused(wanted: str, used: set[str]) -> str:
+def unused_name(wanted: str, used: set[str]) -> str:
+    """``wanted``, or with a number behind it, such that it is none of ``used``."""
     name, number = wanted, 2
     while name in used:
         name, number = f"{wanted}_{number}", number + 1

@@ -4,7 +4,8 @@ from attrs import frozen
 
 from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Candidate
-from agent.search.launches import HostEdits, host_edits
+from agent.search.host.edits import HostEdits, host_edits
+from agent.search.host.readback import contradiction
 from agent.search.node import Node
 from agent.source.diff import unified
 from agent.source.document import Document
@@ -29,7 +30,7 @@ class Proposal:
 def propose(node: Node, original: Node, workload: Workload) -> Proposal:
     """The proposal of a judged node."""
     assert node.candidate is not None and node.verdict is not None
-    edits: HostEdits = host_edits(original.program, node.program, workload)
+    edits = _checked(host_edits(original.program, node.program, workload), node, original, workload)
     return Proposal(
         identifier=node.identifier,
         title=node.title,
@@ -40,3 +41,11 @@ def propose(node: Node, original: Node, workload: Workload) -> Proposal:
         changed_lines=node.changed_lines,
         by_hand=edits.by_hand,
     )
+
+
+def _checked(edits: HostEdits, node: Node, original: Node, workload: Workload) -> HostEdits:
+    """What we wrote into the host code is read back like anybody's: it has to launch what was verified."""
+    if edits.by_hand or node.program.plan == original.program.plan:
+        return edits
+    problem = contradiction(original.program, node.program, edits.document, workload)
+    return HostEdits(node.program.document, problem) if problem else edits

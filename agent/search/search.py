@@ -16,7 +16,7 @@ from agent.ideas.idea import Candidate, Idea
 from agent.ideas.source import Request, implement, program, propose
 from agent.search import events
 from agent.search.duplicates import machine_key
-from agent.search.launches import host_edits
+from agent.search.host.edits import host_edits
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal

@@ -24,7 +24,7 @@ from agent.workload.bind import bind
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression, number
 from agent.workload.generators import default_domain
-from agent.workload.plan import Copy, Fill, Grid, Launch, Repeat, Scratch, Step, Swap
+from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.statements import read_statements
 from agent.workload.workload import Buffer, Domain, Origin, Size, Workload
 
@@ -113,16 +113,20 @@ def format_statements(workload: Workload) -> list[str]:
         lines.append("size     " + ", ".join(map(_size, workload.sizes)))
     lines += [f"const    {constant.name} = {constant.value}" for constant in workload.constants]
     lines += [f"{'symbol ' if buffer.symbol else 'buffer '}  {_buffer(buffer)}" for buffer in workload.buffers]
-    lines += [f"scratch  {_scratch(scratch)}" for scratch in workload.plan.scratch]
-    lines += [f"local    {name} = {value}" for name, value in workload.plan.locals]
-    for step in workload.plan.steps:
-        lines += _step(step)
+    lines += plan_statements(workload.plan)
     for name, comparator in workload.comparators:
         tolerance = "" if comparator.tolerance is None else f" {comparator.tolerance!r}"
         lines.append(f"compare  {name} {comparator.kind}{tolerance}")
     if workload.flags:
         lines.append("flags    " + shlex.join(workload.flags))
     return [*lines, "lossy"] if workload.lossy else lines
+
+
+def plan_statements(plan: Plan) -> list[str]:
+    """The statements of a plan alone: scratch, locals, steps."""
+    lines = [f"scratch  {_scratch(scratch)}" for scratch in plan.scratch]
+    lines += [f"local    {name} = {value}" for name, value in plan.locals]
+    return lines + [line for step in plan.steps for line in _step(step)]
 
 
 def _size(size: Size) -> str:

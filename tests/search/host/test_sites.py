@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from agent.search.launches import host_edits
+from agent.search.host.edits import host_edits
 from agent.source.document import parse
 from agent.workload.expression import Expression
 from agent.workload.find import find_workload

@@ -1,0 +1,97 @@
+"""A launch that stays the same launch with other numbers: its site is edited in place."""
+
+import re
+
+from agent.search.host.problem import Inexpressible
+from agent.search.host.sites import statement_of
+from agent.search.host.spelling import Speller
+from agent.source.document import Document
+from agent.source.edits import Edit
+from agent.source.launch import LaunchSite
+from agent.source.span import Span
+from agent.workload.expression import Expression, ExpressionError
+from agent.workload.plan import Grid, Launch
+from agent.workload.types import split_arguments
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_DIM3 = re.compile(r"\s*dim3\s*[({](.*)[)}]\s*", re.DOTALL)
+FREE_SHARED = 48 * 1024
+"""Dynamic shared bytes that a launch may ask for without the kernel's attribute being raised (CUDA C++ Programming
+Guide, "Shared Memory")."""
+
+
+def site_edits(site: LaunchSite, before: Launch, after: Launch, spell: Speller, document: Document) -> list[Edit]:
+    """The edits of one site. Raises Inexpressible where a name is not known there."""
+    edits = [
+        _edit(span, _exchanged(text, old, new) or spell.dims(new))
+        for span, text, old, new in (
+            (site.grid_span, site.grid, before.grid, after.grid),
+            (site.block_span, site.block, before.block, after.block),
+        )
+        if old != new
+    ]
+    if before.shared != after.shared:
+        edits.append(_shared(site, spell.text(after.shared)))
+        if needs_attribute(after, spell) and not needs_attribute(before, spell):
+            edits.append(_attribute(site, after, spell, document))
+    for index, (old_argument, new_argument) in enumerate(zip(before.arguments, after.arguments, strict=True)):
+        if old_argument != new_argument:
+            edits.append(_edit(site.argument_spans[index], spell.text(new_argument)))
+    return edits
+
+
+def needs_attribute(launch: Launch, spell: Speller) -> bool:
+    try:
+        return launch.shared.evaluate(spell.declared) > FREE_SHARED
+    except ExpressionError:
+        return False
+
+
+def attribute(launch: Launch, shared: str) -> str:
+    """The call without which a launch with more than 48 KB of dynamic shared memory fails."""
+    return f"cudaFuncSetAttribute({launch.kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});"
+
+
+def _attribute(site: LaunchSite, after: Launch, spell: Speller, document: Document) -> Edit:
+    statement = statement_of(document, site)
+    if statement.parent is None or statement.parent.type != "compound_statement":
+        raise Inexpressible(
+            f"the launch at line {site.line} needs cudaFuncSetAttribute before it, and stands in no block of its own"
+        )
+    start = statement.start_byte
+    line = document.text[document.line_starts[document.line(start) - 1] : start]
+    indent = line if not line.strip() else b" "
+    text = attribute(after, spell.text(after.shared)).encode()
+    return Edit(Span(start, start), text + (b"\n" if not line.strip() else b"") + indent)
+
+
+def _shared(site: LaunchSite, text: str) -> Edit:
+    if site.shared_span is not None:
+        return _edit(site.shared_span, text)
+    end = site.block_span.end
+    return Edit(Span(end, end), f", {text}".encode())
+
+
+def _edit(span: Span, text: str) -> Edit:
+    return Edit(span, text.encode())
+
+
+def _exchanged(text: str, old: Grid, new: Grid) -> str | None:
+    """The site's own text with x and y exchanged, where that is all that changed: it holds at every launch site."""
+    if new != (old[1], old[0], old[2]):
+        return None
+    if _IDENTIFIER.fullmatch(text.strip()) and text.strip() != str(old[0]):
+        name = text.strip()
+        return f"dim3({name}.y, {name}.x, {name}.z)"
+    match = _DIM3.fullmatch(text)
+    parts = split_arguments(match[1], angles=False) if match else [text.strip()]
+    parts += ["1"] * (2 - len(parts))
+    return f"dim3({', '.join([parts[1], parts[0], *parts[2:]])})"
+
+
+def exchanges(before: Launch, after: Launch) -> bool:
+    """Whether two launches differ in nothing but the order of the axes, which every site can follow."""
+    old: tuple[tuple[Expression, ...], ...] = (before.grid, before.block)
+    new: tuple[tuple[Expression, ...], ...] = (after.grid, after.block)
+    same = (before.kernel, before.shared, before.arguments) == (after.kernel, after.shared, after.arguments)
+    return same and all(b in (a, (a[1], a[0], a[2])) for a, b in zip(old, new, strict=True))

@@ -1,0 +1,116 @@
+"""Steps of a plan as statements of host code."""
+
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from agent.search.host.problem import Inexpressible
+from agent.search.host.relaunch import attribute, needs_attribute
+from agent.search.host.spelling import Speller
+from agent.workload import dtypes
+from agent.workload.expression import name as name_of
+from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.workload import Buffer, Workload
+
+
+@frozen
+class Names:
+    """``scratch`` gives each new scratch buffer its host name; ``stream`` is the launch's stream, if it names one."""
+
+    scratch: dict[str, str]
+    stream: str | None
+    standard_swap: bool
+
+
+@define
+class _Writer:
+    spell: Speller
+    names: Names
+    plan: Plan
+    workload: Workload
+    unit: str
+    lines: list[str] = field(factory=list)
+
+    def step(self, step: Step, indent: str, spell: Speller) -> None:
+        if isinstance(step, Launch):
+            self._launch(step, indent, spell)
+        elif isinstance(step, Swap):
+            self._swap(step, indent, spell)
+        elif isinstance(step, Repeat):
+            self._repeat(step, indent, spell)
+        else:
+            self._move(step, indent, spell)
+
+    def _launch(self, launch: Launch, indent: str, spell: Speller) -> None:
+        shared = spell.text(launch.shared)
+        if needs_attribute(launch, spell):
+            self.lines.append(indent + attribute(launch, shared))
+        stream = self.names.stream
+        rest = f", {shared}, {stream}" if stream else f", {shared}" if shared != "0" else ""
+        arguments = ", ".join(spell.text(argument) for argument in launch.arguments)
+        head = f"{launch.kernel}<<<{spell.dims(launch.grid)}, {spell.dims(launch.block)}{rest}>>>"
+        line = f"{indent}{head}({arguments});"
+        if len(line) > 120:
+            line = f"{indent}{head}(\n{indent}{self.unit}{arguments});"
+        self.lines.append(line)
+
+    def _swap(self, step: Swap, indent: str, spell: Speller) -> None:
+        first, second = (spell.also(self.names.scratch).text(name_of(one)) for one in (step.first, step.second))
+        if not self.names.standard_swap:
+            raise Inexpressible("the rewrite exchanges two pointers, and the file does not use std::swap")
+        self.lines.append(f"{indent}std::swap({first}, {second});")
+
+    def _repeat(self, step: Repeat, indent: str, spell: Speller) -> None:
+        variable = step.variable or "turn"
+        inner = spell.also({variable: variable})
+        if step.count is not None:
+            head = f"int {variable} = 0; {variable} < {spell.text(step.count)}; ++{variable}"
+        else:
+            assert step.start is not None and step.update is not None and step.condition is not None
+            start, condition = spell.text(step.start), inner.text(step.condition)
+            head = f"int {variable} = {start}; {condition}; {variable} = {inner.text(step.update)}"
+        self.lines.append(f"{indent}for ({head}) {{")
+        for part in step.body:
+            self.step(part, indent + self.unit, inner)
+        self.lines.append(indent + "}")
+
+    def _move(self, step: Fill | Copy, indent: str, spell: Speller) -> None:
+        name = step.buffer if isinstance(step, Fill) else step.target
+        held = _held(name, self.plan, self.workload)
+        size = spell.bytes(held.extent, held.dtype)
+        stream = self.names.stream or "0"
+        if isinstance(step, Fill):
+            self.lines.append(
+                f"{indent}cudaMemsetAsync({spell.text(name_of(name))}, {step.byte & 255}, {size}, {stream});"
+            )
+        else:
+            ends = f"{spell.text(name_of(step.target))}, {spell.text(name_of(step.source))}"
+            self.lines.append(f"{indent}cudaMemcpyAsync({ends}, {size}, cudaMemcpyDeviceToDevice, {stream});")
+
+
+def statements(
+    steps: Sequence[Step], spell: Speller, names: Names, plan: Plan, workload: Workload, indent: str, unit: str
+) -> list[str]:
+    """The steps as lines of host code; new scratch that has to be zeroed is cleared first."""
+    inner = spell.also(names.scratch)
+    writer = _Writer(inner, names, plan, workload, unit)
+    for scratch in plan.scratch:
+        if scratch.zeroed and scratch.name in names.scratch:
+            writer.step(Fill(scratch.name, 0), indent, inner)
+    for step in steps:
+        writer.step(step, indent, inner)
+    return writer.lines
+
+
+def allocation(scratch: Scratch, name: str, spell: Speller, indent: str) -> list[str]:
+    """A declaration and a cudaMalloc; bytes as in the plan."""
+    kind = dtypes.c_name(scratch.dtype)
+    return [
+        f"{indent}{kind}* {name} = nullptr;",
+        f"{indent}cudaMalloc(&{name}, {spell.bytes(scratch.extent, scratch.dtype)});",
+    ]
+
+
+def _held(name: str, plan: Plan, workload: Workload) -> Scratch | Buffer:
+    held: tuple[Scratch | Buffer, ...] = (*plan.scratch, *workload.buffers)
+    return next(one for one in held if one.name == name)
