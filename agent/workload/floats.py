@@ -15,8 +15,8 @@ from agent.workload.random import Floats, Words
 DOMAINS = ("normal", "uniform", "sorted", "constant", "zeros", "ones", "integers", "image")
 
 # Which magnitudes still leave room for sums and squares in each type, and the smallest normal number.
-_LARGE = {"f16": 200.0, "bf16": 1e15, "f32": 1e15, "f64": 1e120}
-_TINY = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+LARGE = {"f16": 200.0, "bf16": 1e15, "f32": 1e15, "f64": 1e120}
+TINY = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 
 
 @frozen
@@ -34,18 +34,27 @@ class _Draw:
         return random.unit(random.key(self.key, salt), self.index)
 
     def span(self) -> tuple[float, float]:
-        """The bounds, or the interval that stands in for a missing one."""
-        if self.low is None and self.high is None:
-            return -1.0, 1.0
-        if self.low is None:
-            assert self.high is not None
-            return self.high - 2.0 - abs(self.high), self.high
-        return self.low, self.low + 2.0 + abs(self.low) if self.high is None else self.high
+        return span(self.low, self.high)
 
     def within(self, share: Floats) -> Floats:
         """Shares in [0, 1] spread over the interval."""
         low, high = self.span()
         return low + share * (high - low)
+
+
+def span(low: float | None, high: float | None) -> tuple[float, float]:
+    """The bounds, or the interval that stands in for a missing one."""
+    if low is None and high is None:
+        return -1.0, 1.0
+    if low is None:
+        assert high is not None
+        return high - 2.0 - abs(high), high
+    return low, low + 2.0 + abs(low) if high is None else high
+
+
+def stretch(count: int) -> int:
+    """Elements of one value in the family ``constant-rows``."""
+    return max(1, -(-count // 8))
 
 
 def _normal(draw: _Draw) -> Floats:
@@ -86,8 +95,7 @@ def _sorted(draw: _Draw) -> Floats:
 
 def _constant_rows(draw: _Draw) -> Floats:
     """Eight long stretches of one value each, so that most rows of most shapes are constant."""
-    stretch = draw.index // np.uint64(max(1, -(-draw.count // 8)))
-    return draw.within(random.unit(draw.key, stretch))
+    return draw.within(random.unit(draw.key, draw.index // np.uint64(stretch(draw.count))))
 
 
 def _signed_zeros(draw: _Draw) -> Floats:
@@ -100,7 +108,7 @@ def _signed_zeros(draw: _Draw) -> Floats:
 def _denormals(draw: _Draw) -> Floats:
     """Half of the values below the smallest normal number of the type."""
     signed = draw.unit(2) * 2.0 - 1.0 if draw.low is None or draw.low < 0 else draw.unit(2)
-    tiny = signed * _TINY[draw.dtype]
+    tiny = signed * TINY[draw.dtype]
     if draw.high is not None and draw.high <= 0:
         tiny = -np.abs(tiny)
     return np.where(random.below(random.key(draw.key, 1), draw.index, 2) == 0, tiny, draw.within(draw.unit()))
@@ -122,20 +130,25 @@ def whole_bounds(low: float | None, high: float | None) -> tuple[float, float]:
 
 def _all_negative(draw: _Draw) -> Floats:
     """Strictly negative: a maximum that starts from zero is wrong here."""
-    low, high = (-2.0, -1.0) if draw.low is None and draw.high is None else draw.span()
-    top = min(high, 0.5 * low if low < 0 else high, -1e-30)
+    low, top = negative_span(draw.low, draw.high)
     return low + draw.unit() * (top - low)
+
+
+def negative_span(low: float | None, high: float | None) -> tuple[float, float]:
+    """The part of the bounds that is strictly negative."""
+    least, most = (-2.0, -1.0) if low is None and high is None else span(low, high)
+    return least, min(most, 0.5 * least if least < 0 else most, -1e-30)
 
 
 def _large_magnitude(draw: _Draw) -> Floats:
     if draw.low is None and draw.high is None:
-        return random.normal(draw.key, draw.index) * _LARGE[draw.dtype]
+        return random.normal(draw.key, draw.index) * LARGE[draw.dtype]
     return draw.within(np.where(draw.unit(1) < 0.5, 0.0, 1.0) * (1.0 - 0.01 * draw.unit()))
 
 
 def _large_negative(draw: _Draw) -> Floats:
     """Far below zero, as masks make them: a maximum that starts from -1e4 or -1e9 is wrong here."""
-    return -_LARGE[draw.dtype] * (0.5 + 0.5 * draw.unit())
+    return -LARGE[draw.dtype] * (0.5 + 0.5 * draw.unit())
 
 
 def _nan_inf(draw: _Draw) -> Floats:
@@ -167,6 +180,7 @@ _FAMILIES: Mapping[str, Callable[[_Draw], Floats]] = {
     "large-negative": _large_negative,
 }
 FAMILIES = tuple(_FAMILIES)
+_EXTRA: Mapping[str, Callable[[_Draw], Floats]] = {"small-integers": _small_integers, "nan-inf": _nan_inf}
 
 # Domains that say more than a range: their contents are the same in every family.
 _FIXED: Mapping[str, Callable[[_Draw], Floats]] = {
@@ -177,6 +191,13 @@ _FIXED: Mapping[str, Callable[[_Draw], Floats]] = {
     "integers": _small_integers,
     "image": _image,
 }
+
+
+def formula(kind: str, low: float | None, high: float | None, family: str) -> str:
+    """What computes the contents: the name of a family, or of a domain that is the same in every family."""
+    if kind in _FIXED:
+        return "small-integers" if kind == "integers" else kind
+    return family if family in (*FAMILIES, *_EXTRA) and possible(family, kind, low, high) else kind
 
 
 def possible(family: str, kind: str, low: float | None, high: float | None) -> bool:
@@ -204,9 +225,10 @@ def values(
     dtype: str, count: int, kind: str, low: float | None, high: float | None, family: str, key: int
 ) -> Callable[[int, int], npt.NDArray[np.generic]]:
     """Elements ``first <= i < last`` of a buffer of ``count`` scalars, as an array of the type (bf16 as its bits)."""
-    fill = _FIXED.get(kind) or (_extra(family) if possible(family, kind, low, high) else None) or _FAMILIES[kind]
+    name = formula(kind, low, high, family)
+    fill = {**_FIXED, **_FAMILIES, **_EXTRA}[name]
     if fill is _uniform and dtype != "f64":
-        return _fast_uniform(dtype, low, high, key, count)
+        return _fast_uniform(dtype, low, high, key)
     if fill is _normal and dtype != "f64" and low is None and high is None:
         return lambda first, last: _rounded(random.normal_halves(key, first, last - first), dtype, None, None)
 
@@ -217,16 +239,17 @@ def values(
     return make
 
 
-def _extra(family: str) -> Callable[[_Draw], Floats] | None:
-    return {"small-integers": _small_integers, "nan-inf": _nan_inf}.get(family) or _FAMILIES.get(family)
+def single_uniform(low: float | None, high: float | None) -> tuple[float, float]:
+    """Scale of 24 random bits and offset, rounded to single precision."""
+    bottom, top = span(low, high)
+    return float(np.float32((top - bottom) * 2.0**-24)), float(np.float32(bottom))
 
 
 def _fast_uniform(
-    dtype: str, low: float | None, high: float | None, key: int, count: int
+    dtype: str, low: float | None, high: float | None, key: int
 ) -> Callable[[int, int], npt.NDArray[np.generic]]:
     """Uniform values with 24 random bits each, all in single precision."""
-    bottom, top = _Draw(np.empty(0, np.uint64), key, count, dtype, low, high).span()
-    scale, offset = np.float32((top - bottom) * 2.0**-24), np.float32(bottom)
+    scale, offset = map(np.float32, single_uniform(low, high))
 
     def make(first: int, last: int) -> npt.NDArray[np.generic]:
         drawn = random.halves(key, first, last - first) >> np.uint32(8)
@@ -253,6 +276,18 @@ def _rounded(
         return result
     inside: npt.NDArray[np.generic] = np.clip(result, _inner(low, target, 1), _inner(high, target, -1))
     return inside.astype(target, copy=False)
+
+
+def limits(dtype: str, low: float | None, high: float | None) -> tuple[float, float, float, float]:
+    """The bounds, infinite where there is none, and the nearest numbers of the type inside them (bf16: the bounds)."""
+    target: npt.DTypeLike = np.float64 if dtype == "bf16" else dtypes.numpy_dtype(dtype)
+    inner = (_inner(low, target, 1), _inner(high, target, -1))
+    return (
+        -np.inf if low is None else low,
+        np.inf if high is None else high,
+        -np.inf if inner[0] is None else float(inner[0]),
+        np.inf if inner[1] is None else float(inner[1]),
+    )
 
 
 def _inner(bound: float | None, target: npt.DTypeLike, inwards: int) -> npt.NDArray[np.generic] | None:

@@ -96,7 +96,7 @@ _KINDS: Mapping[str, Callable[[_Draw], Words]] = {
     "image": _image,
     "iota": lambda draw: draw.index,
 }
-_ABSOLUTE = frozenset({"zeros", "ones", "iota", "permutation"})
+ABSOLUTE = frozenset({"zeros", "ones", "iota", "permutation"})
 _PLAIN_FAMILIES = frozenset({"uniform", "ties", "sorted", "constant-rows", "small-integers", "spikes"})
 
 
@@ -122,7 +122,7 @@ def values(
 ) -> Callable[[int, int], npt.NDArray[np.generic]]:
     """Elements ``first <= i < last`` of a buffer of ``count`` scalars, as an array of the type."""
     first_value, end = bounds(dtype, kind, low, high)
-    base = 0 if kind in _ABSOLUTE else first_value
+    base = 0 if kind in ABSOLUTE else first_value
     target = np.dtype(dtypes.numpy_dtype(dtype))
 
     def make(first: int, last: int) -> npt.NDArray[np.generic]:

@@ -69,7 +69,7 @@ def below(stream: int, index: Words, limit: int) -> Words:
 
 
 @functools.cache
-def _quantiles() -> Floats:
+def quantiles() -> Floats:
     """Quantiles of the normal distribution at the edges of 4096 equal steps; the outermost end at 4.5 deviations."""
     inner = [statistics.NormalDist().inv_cdf(k / 4096) for k in range(1, 4096)]
     return np.array([-4.5, *inner, 4.5])
@@ -80,14 +80,14 @@ def normal(stream: int, index: Words) -> Floats:
     drawn = words(stream, index)
     step = (drawn >> np.uint64(52)).astype(np.intp)
     fraction = (drawn & np.uint64(2**52 - 1)).astype(np.float64) * 2.0**-52
-    table = _quantiles()
+    table = quantiles()
     return table[step] + fraction * (table[step + 1] - table[step])
 
 
 @functools.cache
-def _single_quantiles() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def single_quantiles() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """The quantiles, and the slope of each step per unit of its 20 fraction bits."""
-    table = _quantiles()
+    table = quantiles()
     return table[:-1].astype(np.float32), (np.diff(table) * 2.0**-20).astype(np.float32)
 
 
@@ -95,7 +95,7 @@ def normal_halves(stream: int, first: int, count: int) -> npt.NDArray[np.float32
     """Normal floats for the counters ``first <= i < first + count``: 32 random bits each, all in single precision."""
     drawn = halves(stream, first, count)
     step = (drawn >> np.uint32(20)).astype(np.intp)
-    values, slopes = _single_quantiles()
+    values, slopes = single_quantiles()
     found = (drawn & np.uint32(2**20 - 1)).astype(np.float32)
     found *= slopes[step]
     found += values[step]
@@ -105,13 +105,18 @@ def normal_halves(stream: int, first: int, count: int) -> npt.NDArray[np.float32
 def permuted(stream: int, index: Words, count: int) -> Words:
     """A random permutation of ``0 <= i < count``, at each counter: a Feistel network walked until it falls inside
     (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002)."""
-    half = max(1, -(-max(1, (count - 1).bit_length()) // 2))
+    half = half_bits(count)
     value = index.copy()
     outside = np.ones(len(index), dtype=bool)
     while outside.any():
         value[outside] = _feistel(stream, value[outside], half)
         outside = value >= np.uint64(count)
     return value
+
+
+def half_bits(count: int) -> int:
+    """Half of the bits that the network works on, rounded up."""
+    return max(1, -(-max(1, (count - 1).bit_length()) // 2))
 
 
 def _feistel(stream: int, value: Words, half: int) -> Words:
