@@ -1,0 +1,185 @@
+"""Keep a row in shared memory between the passes over it."""
+
+from attrs import frozen
+
+from agent.analysis.facts import analyse
+from agent.analysis.patterns.block_size import Resizable, resizable
+from agent.analysis.patterns.row_reuse import RowReuse, disturbed, own_turns, row_reuses
+from agent.ideas.idea import Expectation, Scope, Tunable
+from agent.ideas.registry import Match, Refusal, Variant, catalogued
+from agent.ideas.rowkeep.room import SM, capacity, dynamic_array, resident
+from agent.ideas.rowkeep.write import kept_in_shared, shared_bytes
+from agent.ideas.terms import apart_from
+from agent.ideas.view import View, evaluate
+from agent.workload.dtypes import from_c_type
+
+BIG = SM.shared_per_sm // 2
+"""Bytes of rows under way on an SM from which on they no longer stay in its L1, beside what is written."""
+
+WORTH_KEEPING = 0.4
+THREADS = (256, 512, 1024)
+
+EXAMPLE = """\
+// cuda-lsp: workload
+//   size     rows = 4096, cols = 32768
+//   buffer   x: f32[rows * cols] in normal
+//   buffer   y: f32[rows * cols] out
+//   launch   scale_to_peak<<<rows, 256>>>(x, y, cols)
+__global__ void scale_to_peak(const float* x, float* y, int cols) {
+    __shared__ float s[256];
+    int t = threadIdx.x;
+    const float* in = x + (size_t)blockIdx.x * cols;
+    float* out = y + (size_t)blockIdx.x * cols;
+    float peak = 0.0f;
+    for (int i = t; i < cols; i += blockDim.x) {
+        peak = fmaxf(peak, fabsf(in[i]));
+    }
+    s[t] = peak;
+    __syncthreads();
+    for (int stride = blockDim.x / 2; stride > 0; stride /= 2) {
+        if (t < stride) s[t] = fmaxf(s[t], s[t + stride]);
+        __syncthreads();
+    }
+    peak = s[0];
+    for (int i = t; i < cols; i += blockDim.x) {
+        out[i] = in[i] / peak;
+    }
+}
+"""
+
+
+@frozen(eq=False)
+class _Row:
+    """``length`` (elements) at the declared sizes, the longest of all launches."""
+
+    reuse: RowReuse
+    length: int
+    element: int
+    threads: int
+
+
+@catalogued(
+    name="row-kept-on-chip",
+    title="Keep a row in shared memory between the passes over it",
+    rationale=(
+        "A block that walks over its row several times reads it from DRAM each time, once the rows of all blocks under "
+        "way outgrow the caches. Each thread visits the same elements in every pass, so it can put them into shared "
+        "memory as it first reads them: no barrier is needed, and a row that does not fit is kept as far as it does. "
+        "Fewer and larger blocks leave each of them more room, and what they read again is still in L2."
+    ),
+    needs=(
+        "two or more loops side by side that give each thread of a block the same elements of a row",
+        "the first reads its element in every turn; nothing writes to the row before it was last read",
+        "no dynamic shared memory yet; the rows under way on an SM do not fit into its L1",
+        "other numbers of threads: they only share out the turns of loops and fold what they got by trees",
+    ),
+    effect="DRAM reads of the row from one for each pass to one",
+    risk="larger blocks than a card's shared memory allows do not launch; fewer blocks hide less latency",
+    example=EXAMPLE,
+    conflicts=("fused-row-passes",),
+)
+def row_kept_on_chip(view: View) -> Match | Refusal:
+    found = _row(view)
+    if isinstance(found, str):
+        return Refusal(found)
+    variants = _variants(found, view)
+    if not variants:
+        return Refusal("with its number of threads, a block that keeps a row leaves the SM too few loads in flight")
+    return _match(found, view, variants)
+
+
+def _row(view: View) -> _Row | str:
+    facts = view.facts
+    if view.block[0] is None or view.block[1:] != (1, 1):
+        return "the block's size is not a fixed number of threads in one dimension"
+    if dynamic_array(facts) or any(launch.shared.constant != 0 for launch in view.launches):
+        return "the kernel uses dynamic shared memory already"
+    reuses = [one for one in row_reuses(facts) if own_turns(one.passes[0], facts)]
+    if not reuses:
+        return "no two loops side by side give each thread of a block the same elements of a row"
+    return _worth(reuses[0], view)
+
+
+def _worth(reuse: RowReuse, view: View) -> _Row | str:
+    reason = disturbed(reuse, view.facts, apart_from(reuse.root, view))
+    if reason is not None:
+        return reason
+    element = view.element_bytes(reuse.reads[0][0])
+    if element is None or from_c_type(reuse.root.type) is None:
+        return f"the type of {reuse.root.name}'s elements is not a plain one"
+    assert view.block[0] is not None
+    lengths = []
+    for launch in view.launches:
+        nbytes = shared_bytes(launch, reuse, view, 1 << 40, element)
+        value = None if nbytes is None else evaluate(nbytes, view.sizes)
+        if not isinstance(value, int):
+            return "the row's length cannot be told from the launch, so no room can be asked for"
+        lengths.append(value // element)
+    row = max(lengths)
+    under_way = row * element * min(SM.threads_per_sm // view.block[0], SM.blocks_per_sm)
+    if under_way < BIG:
+        return f"the rows under way on an SM take {under_way >> 10} KB, which its L1 keeps between the passes"
+    kept = capacity(view, row, element, view.block[0])
+    if kept < WORTH_KEEPING * row:
+        return f"of a row of {row * element >> 10} KB, a block can keep {kept * element >> 10} KB: too little to help"
+    return _Row(reuse, row, element, view.block[0])
+
+
+def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
+    variants: list[Variant] = []
+    same = _kept(found, view, found.threads)
+    if found.threads * resident(view, same, found.element, found.threads) >= 512:
+        variants.append(
+            Variant(
+                "same threads",
+                "the block stays as it is and gets dynamic shared memory for its row",
+                Scope.RELAUNCH,
+                lambda: kept_in_shared(found.reuse, view, same, found.threads, None),
+            )
+        )
+    sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(view, count))}
+    if sizes:
+        variants.insert(0, _more_threads(found, view, sizes))
+    return tuple(variants)
+
+
+def _more_threads(found: _Row, view: View, sizes: dict[int, Resizable]) -> Variant:
+    enough = [n for n in sizes if n * resident(view, _kept(found, view, n), found.element, n) >= 1024]
+    return Variant(
+        "larger blocks",
+        "few blocks with a whole row each fit on an SM, so each gets more threads to keep its loads in flight",
+        Scope.RELAUNCH,
+        lambda threads: kept_in_shared(found.reuse, view, _kept(found, view, threads), threads, sizes[threads]),
+        (Tunable("threads", tuple(sizes), min(enough, default=max(sizes)), "threads a block"),),
+    )
+
+
+def _resized(view: View, threads: int) -> Resizable | None:
+    known = {"blockDim.x": threads, "blockDim.y": 1, "blockDim.z": 1}
+    checked = resizable(analyse(view.document, view.kernel, known))
+    return checked if isinstance(checked, Resizable) else None
+
+
+def _kept(found: _Row, view: View, threads: int) -> int:
+    return capacity(view, found.length, found.element, threads)
+
+
+def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:
+    passes = len(found.reuse.passes)
+    name = found.reuse.root.name
+    size = found.length * found.element >> 10
+    share = min(1.0, _kept(found, view, found.threads) / found.length)
+    whole = "the whole row" if share == 1 else f"{share:.0%} of it"
+    return Match(
+        line=view.document.line(found.reuse.passes[0].node.start_byte),
+        title="keep the row in shared memory between the passes over it",
+        why=(
+            f"{passes} passes read the same {size} KB of {name}, and the rows under way outgrow the caches; a block's "
+            f"shared memory holds {whole}"
+        ),
+        expects=(
+            Expectation("DRAM bytes", round(2 / (passes + 1), 2), f"reads of the row {passes} -> 1"),
+            Expectation("sectors", round(2 / (passes + 1), 2), "global sectors fall alike"),
+        ),
+        variants=variants,
+    )

@@ -1,0 +1,130 @@
+"""Writing it: the first pass puts each element aside, later passes take it from there."""
+
+from attrs import evolve
+from tree_sitter import Node
+
+from agent.analysis.accesses import Access
+from agent.analysis.dependence import conditions
+from agent.analysis.loops import Loop
+from agent.analysis.patterns.block_size import Resizable
+from agent.analysis.patterns.row_reuse import RowReuse
+from agent.analysis.syntax import contains, statement_of, statements, text
+from agent.ideas.bodies import statement_in_braces, with_names
+from agent.ideas.plans import each_launch
+from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indent_of, replace, source_text
+from agent.ideas.rowkeep.repeated import Repeated, repeated
+from agent.ideas.rowpass.writing import with_pragma
+from agent.ideas.terms import in_plan_names, least
+from agent.ideas.view import View
+from agent.source.edits import Edit
+from agent.source.span import Span
+from agent.workload.expression import Expression, build, number
+from agent.workload.plan import Launch
+
+
+def kept_in_shared(reuse: RowReuse, view: View, capacity: int, threads: int, arrays: Resizable | None) -> Rewrite:
+    """The rewrite. ``threads`` a block; ``arrays`` are enlarged to that many elements."""
+    document, first = view.document, reuse.passes[0]
+    row = fresh_name("kept_row", document)
+    count = fresh_local("kept", document, view.kernel)
+    variable = first.variable.name
+    bound = source_text(document, first.bound_node)
+    index_type = first.variable.type
+    lines = (
+        "// The first pass leaves the start of the row in shared memory; what does not fit is read again.\n"
+        f"extern __shared__ {reuse.root.type} {row}[];\n"
+        f"const {index_type} {count} = {bound} < {capacity} ? {bound} : {capacity};"
+    )
+    anchor = with_pragma(first.node)
+    if anchor == first.node:
+        lines += "\n#pragma unroll 8"
+    indent = indent_of(document, anchor)
+    above = "".join(f"{line}\n{indent}" for line in lines.split("\n"))
+    edits = [Edit(Span(anchor.start_byte, anchor.start_byte), above.encode())]
+    edits += _first_pass(reuse, view, f"if ({variable} < {count}) {row}[{variable}] = {{}};")
+    again = repeated(reuse, view)
+    plain = len(reuse.passes) if again is None else len(reuse.passes) - 2
+    for loop, reads in list(zip(reuse.passes, reuse.reads, strict=True))[1:plain]:
+        edits += _later_pass(loop, reads, view, _chosen(loop, row, count))
+    if again is not None:
+        edits += _kept_anew(reuse, again, view, row, count)
+    if arrays is not None:
+        edits += [_enlarged(dim, threads) for array in arrays.arrays for dim in array.dims if dim is not None]
+    element = view.element_bytes(reuse.reads[0][0])
+    assert element is not None
+    plan = each_launch(
+        view.request.plan, view.kernel, lambda launch: _relaunched(launch, reuse, view, capacity, element, threads)
+    )
+    return Rewrite(tuple(edits), (), plan)
+
+
+def _chosen(loop: Loop, row: str, count: str) -> str:
+    return f"{loop.variable.name} < {count} ? {row}[{loop.variable.name}] : {{}}"
+
+
+def _kept_anew(reuse: RowReuse, again: Repeated, view: View, row: str, count: str) -> list[Edit]:
+    """What both last passes make of the element takes its place, so that it is made once."""
+    (one, two), read = reuse.passes[-2:], reuse.reads[-2][0].node
+    name, variable = fresh_local("element", view.document, view.kernel), one.variable.name
+    chosen = _chosen(one, row, count).format(source_text(view.document, read))
+    made = with_names(view, again.first, {read: f"({chosen})"})
+    lines = f"const {reuse.root.type} {name} = {made};\nif ({variable} < {count}) {row}[{variable}] = {name};"
+    held = next(statement for statement in statements(one.body) if contains(statement, read))
+    kept = _chosen(two, row, count).format(source_text(view.document, again.second))
+    return [*statement_in_braces(view, one, held, lines, "", {again.first: name}), replace(again.second, f"({kept})")]
+
+
+def shared_bytes(launch: Launch, reuse: RowReuse, view: View, capacity: int, element: int) -> Expression | None:
+    bound = in_plan_names(reuse.passes[0].bound, launch, view)
+    if bound is None:
+        return None
+    return build("*", [least(bound.simplify(), number(capacity)), number(element)])
+
+
+def _relaunched(launch: Launch, reuse: RowReuse, view: View, capacity: int, element: int, threads: int) -> Launch:
+    shared = shared_bytes(launch, reuse, view, capacity, element)
+    assert shared is not None
+    block = launch.block if threads == view.block[0] else (number(threads), *launch.block[1:])
+    return evolve(launch, shared=shared, block=block)
+
+
+def _enlarged(dim: Node, threads: int) -> Edit:
+    return replace(dim, str(threads))
+
+
+def _first_pass(reuse: RowReuse, view: View, keep: str) -> list[Edit]:
+    """``const float value = in[i];``, put aside, and used in place of the reads. A declaration that only reads the
+    element stays."""
+    loop, reads = reuse.passes[0], reuse.reads[0]
+    declared = _declared(reads[0].node)
+    if declared is not None and len(reads) == 1:
+        return statement_in_braces(view, loop, declared[0], "", keep.format(declared[1]), {})
+    name = fresh_local("element", view.document, view.kernel)
+    spelled = source_text(view.document, reads[0].node)
+    lines = f"const {reuse.root.type} {name} = {spelled};\n{keep.format(name)}"
+    held = [statement for statement in statements(loop.body) if contains(statement, reads[0].node)]
+    return statement_in_braces(view, loop, held[0], lines, "", {read.node: name for read in reads})
+
+
+def _declared(read: Node) -> tuple[Node, str] | None:
+    """(statement, name) of ``float value = in[i];``."""
+    holder, statement = read.parent, statement_of(read)
+    if holder is None or holder.type != "init_declarator" or holder.child_by_field_name("value") != read:
+        return None
+    name = holder.child_by_field_name("declarator")
+    lone = statement.type == "declaration" and len(statement.children_by_field_name("declarator")) == 1
+    return (statement, text(name)) if name is not None and name.type == "identifier" and lone else None
+
+
+def _later_pass(loop: Loop, reads: tuple[Access, ...], view: View, chosen: str) -> list[Edit]:
+    """Each read chooses between what was kept and memory; several in one turn share one choice."""
+    spelled = source_text(view.document, reads[0].node)
+    alone = len(reads) == 1 and _declared(reads[0].node) is not None
+    if alone or any(conditions(read.node, loop.body) for read in reads):
+        return [
+            replace(read.node, chosen.format(spelled) if alone else f"({chosen.format(spelled)})") for read in reads
+        ]
+    name = fresh_local("element", view.document, view.kernel)
+    lines = f"const {reads[0].element} {name} = {chosen.format(spelled)};"
+    held = [statement for statement in statements(loop.body) if contains(statement, reads[0].node)]
+    return statement_in_braces(view, loop, held[0], lines, "", {read.node: name for read in reads})

@@ -1,0 +1,214 @@
+"""Rows kept in shared memory give NumPy's results at every length, and what could change a row is noticed."""
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from agent.ideas.idea import Scope
+from agent.ideas.source import retune
+from tests.ideas.running import Array, after, ask, candidates, diff, refusal, rewritten, run
+
+NAME = "row-kept-on-chip"
+
+TREE = """s[t] = VALUE;
+    __syncthreads();
+    for (int h = blockDim.x / 2; h > 0; h /= 2) {
+        if (t < h) s[t] = FOLD;
+        __syncthreads();
+    }"""
+MAX_TREE = TREE.replace("FOLD", "fmaxf(s[t], s[t + h])")
+SUM_TREE = TREE.replace("FOLD", "s[t] + s[t + h]")
+
+
+def kernel(
+    body: str, threads: int = 128, parameters: str = "const float* x, float* y, int rows, int cols", given: str = "x, y"
+) -> str:
+    return f"""\
+// cuda-lsp: workload
+//   size     rows = 600, cols = 60000
+//   buffer   x: f32[rows * cols] inout
+//   buffer   y: f32[rows * cols] out
+//   launch   rowwise<<<rows, {threads}>>>({given}, rows, cols)
+__global__ void rowwise({parameters}) {{
+    __shared__ float s[{threads}];
+    const int t = threadIdx.x;
+    const float* in = x + blockIdx.x * cols;
+    float* out = y + blockIdx.x * cols;
+{body}
+}}
+"""
+
+
+def softmax(first: str, second: str, third: str, **words: str) -> str:
+    return kernel(
+        f"""\
+    float top = -INFINITY;
+    for (int i = t; i < cols; i += blockDim.x) {first}
+    {MAX_TREE.replace("VALUE", "top")}
+    float m = s[0];
+    __syncthreads();
+    float sum = 0.f;
+    for (int i = t; i < cols; i += blockDim.x) {second}
+    {SUM_TREE.replace("VALUE", "sum")}
+    float total = s[0];
+    for (int i = t; i < cols; i += blockDim.x) {third}""",
+        **words,  # type: ignore[arg-type]
+    )
+
+
+FORMS = {
+    "plain": softmax("top = fmaxf(top, in[i]);", "sum += expf(in[i] - m);", "out[i] = expf(in[i] - m) / total;"),
+    "named": softmax(
+        "{\n        float v = in[i];\n        top = fmaxf(v, top);\n    }",
+        "{ float v = in[i]; sum += __expf(v - m); }",
+        "{\n        const float v = in[i];  // once more\n        out[i] = __expf(v - m) / total;\n    }",
+    ),
+    "read twice": softmax(
+        "if (in[i] > top) top = in[i];",
+        "sum += expf(in[i] - m);",
+        "out[i] = in[i] > m ? 1.0f : expf(in[i] - m) / total;",
+    ),
+    "scaled": softmax(
+        "top = fmaxf(top, in[i] * 0.5f);", "sum += expf(in[i] * 0.5f - m);", "out[i] = expf(in[i] * 0.5f - m) / total;"
+    ),
+    "in place": softmax(
+        "top = fmaxf(top, in[i]);", "sum += expf(in[i] - m);", "out[i] = expf(in[i] - m) / total;", given="x, x"
+    ),
+}
+
+
+def exact(x: Array) -> Array:
+    shifted = x.astype(np.float64) - x.max(axis=1, keepdims=True)
+    return np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_every_length(form: str) -> None:
+    request = ask(FORMS[form])
+    for candidate in candidates(request, NAME):
+        for rows, cols in ((2, 1), (2, 127), (3, 640), (1, 60000)):
+            if cols > 640 and form != "plain":
+                continue
+            x = (np.random.default_rng(cols).standard_normal((rows, cols)) * 3).astype(np.float32)
+            found = run(rewritten(request, candidate), request.workload, {"x": x}, rows=rows, cols=cols)
+            y = found["x" if form == "in place" else "y"].reshape(rows, cols)
+            np.testing.assert_allclose(y, exact(x * np.float32(0.5) if form == "scaled" else x), rtol=3e-5)
+
+
+def test_larger_blocks_in_every_size() -> None:
+    request = ask(FORMS["plain"])
+    (candidate,) = [one for one in candidates(request, NAME) if one.variant == "larger blocks"]
+    (tunable,) = candidate.tunables
+    assert tunable.values == (256, 512, 1024)
+    x = np.random.default_rng(1).standard_normal((2, 700)).astype(np.float32)
+    for threads in tunable.values:
+        tuned = retune(candidate, request, {"threads": threads})
+        assert tuned is not None
+        (launch,) = tuned.plan.launches()
+        assert launch.block[0].constant == threads
+        y = run(rewritten(request, tuned), request.workload, {"x": x}, rows=2, cols=700)["y"].reshape(2, 700)
+        np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+def test_exponentials_are_made_once() -> None:
+    request = ask(FORMS["plain"])
+    change = diff(request, candidates(request, NAME)[0])
+    assert "+        const float element = expf((i < kept ? kept_row[i] : in[i]) - m);" in change
+    assert "out[i] = (i < kept ? kept_row[i] : expf(in[i] - m)) / total;" in change
+
+
+def test_shared_memory_follows_the_row() -> None:
+    request = ask(FORMS["plain"])
+    (launch,) = candidates(request, NAME)[0].plan.launches()
+    assert launch.shared.evaluate({"rows": 600, "cols": 1000}) == 4000
+    most = launch.shared.evaluate({"rows": 600, "cols": 10**6})
+    assert 200 * 1024 < most <= 227 * 1024 - 1024 * 4
+
+
+def test_narrower_scopes_and_later_rounds() -> None:
+    assert "needs relaunch" in refusal(ask(FORMS["plain"], Scope.DROP_IN), NAME)
+    request = ask(FORMS["plain"])
+    assert "dynamic shared memory already" in refusal(after(request, candidates(request, NAME)[0]), NAME)
+
+
+def test_layout_is_kept() -> None:
+    text = FORMS["plain"].replace("    ", "\t").replace("\n", "\r\n")
+    request = ask(text)
+    document = rewritten(request, candidates(request, NAME)[0]).document
+    assert document.text.count(b"\n") == document.text.count(b"\r\n")
+    assert b"\r\n\textern __shared__ float kept_row[];" in document.text
+
+
+def plain(first: str = "sum += in[i];", between: str = "", last: str = "out[i] = in[i] / total;", **words: str) -> str:
+    return kernel(
+        f"""\
+    float sum = 0.f;
+    for (int i = t; i < cols; i += blockDim.x) {first}
+    {SUM_TREE.replace("VALUE", "sum")}
+    float total = s[0];
+    {between}
+    for (int i = t; i < cols; i += blockDim.x) {last}""",
+        **words,  # type: ignore[arg-type]
+    )
+
+
+REFUSED = {
+    "short rows": (plain().replace("cols = 60000", "cols = 512"), "L1 keeps"),
+    "endless rows": (plain().replace("cols = 60000", "cols = 6000000"), "too little to help"),
+    "written between": (plain(between="if (t == 0) out[0] = 1.0f;", given="x, x"), "may be the same buffer"),
+    "read after its write": (plain(last="{ out[i] = 1.0f; out[i] = in[i] / total; }", given="x, x"), "same buffer"),
+    "other elements": (plain(last="out[i] = in[cols - 1 - i] / total;"), "no two loops"),
+    "other bound": (plain().replace("i < cols; i += blockDim.x) out", "i < cols - 1; i += blockDim.x) out"), "no two"),
+    "not always read": (plain("if (i > 3) sum += in[i];"), "no two loops"),
+    "another's turns": (plain().replace("int i = t;", "int i = t + 1;"), "no two loops"),
+    "two dimensions": (plain().replace("rows, 128>>>", "rows, dim3(64, 2)>>>"), "in one dimension"),
+    "gathered": (plain("sum += in[(int)y[i]];", last="out[i] = in[(int)y[i]] / total;"), "same buffer"),
+    "called": (
+        "__device__ void refill(float* x, int n);\n"
+        + plain(between="refill(x, cols);").replace("const float* x", "float* x"),
+        "may write what they read",
+    ),
+    "has dynamic memory": (plain(between="extern __shared__ float more[]; more[0] = 1;"), "dynamic shared memory"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    text, reason = REFUSED[case]
+    assert reason in refusal(ask(text), NAME)
+
+
+FIXED_BLOCK = {
+    "sum of the block's threads": plain(between="total += blockDim.x;"),
+    "thread's own share": plain("sum += in[i] * (t + 1);"),
+    "not neutral": plain().replace("sum = 0.f", "sum = 1.f"),
+    "fold and tree differ": plain().replace("s[t] + s[t + h]", "fmaxf(s[t], s[t + h])"),
+    "partial used": plain(between="total = s[1];"),
+    "unfolded": plain(last="out[i] = in[i] / sum;"),
+    "fixed tree": plain().replace("int h = blockDim.x / 2", "int h = 64"),
+    "counted turns": plain("{ sum += in[i]; s[0] += 1.0f; }"),
+}
+
+
+@pytest.mark.parametrize("case", FIXED_BLOCK)
+def test_the_block_keeps_its_size(case: str) -> None:
+    request = ask(FIXED_BLOCK[case].replace("cols = 60000", "cols = 9000"))
+    assert {candidate.variant for candidate in candidates(request, NAME)} == {"same threads"}
+
+
+def test_launch_bounds_are_respected() -> None:
+    text = plain().replace("__global__ void", "__global__ void __launch_bounds__(128)").replace("60000", "9000")
+    assert {candidate.variant for candidate in candidates(ask(text), NAME)} == {"same threads"}
+
+
+def test_several_launches_each_get_their_own_room() -> None:
+    text = plain().replace(
+        "//   launch   rowwise<<<rows, 128>>>(x, y, rows, cols)\n",
+        "//   launch   rowwise<<<rows, 128>>>(x, y, rows, cols)\n"
+        "//   launch   rowwise<<<rows, 128>>>(x, y, rows, cols / 2)\n",
+    )
+    request = ask(text)
+    first, second = candidates(request, NAME)[0].plan.launches()
+    names = {"rows": 1, "cols": 1000}
+    assert (first.shared.evaluate(names), second.shared.evaluate(names)) == (4000, 2000)
+    assert evolve(first, shared=second.shared, arguments=second.arguments) == second
