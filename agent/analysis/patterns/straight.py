@@ -13,7 +13,8 @@ from agent.analysis.syntax import callee, descendants, statements, text
 @frozen(eq=False)
 class Piece:
     """``kind``: ``statement``, ``comment`` (a ``#pragma`` too), or ``test``: what follows runs where the condition
-    ``node`` is ``holds``. ``around`` is a test's own ``if``, ``comment`` what stands behind a statement on its last line."""
+    ``node`` is ``holds``. ``around`` is a test's own ``if``, ``comment`` what stands behind a statement, on its
+    last line."""
 
     kind: str
     node: Node
