@@ -1,1 +1,1 @@
-"""How a language model is reached. The offline catalogue in ``agent.ideas`` needs none."""
+"""How a language model is reached: an OpenAI-compatible endpoint, or answers that are played back."""
