@@ -6,19 +6,17 @@ from attrs import evolve
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
-from agent.analysis.affine import Atom, Poly, number, unknown
 from agent.analysis.coalescing import BANKS, WORD, block_lanes
 from agent.analysis.patterns.straight import Piece
-from agent.analysis.syntax import bare, contains, descendants, text
-from agent.analysis.values import value
+from agent.analysis.syntax import descendants, text
 from agent.ideas.elements.pieces import Lines, Replaced, at, lines_for, memory_free, needed, remaining, rewritten
-from agent.ideas.elements.reach import blocks_for, covers, in_launch_names
+from agent.ideas.elements.places import Place, bound, end_of, place, reached
+from agent.ideas.elements.reach import blocks_for
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, replace_between, source_text
 from agent.ideas.staging.site import Site
 from agent.ideas.view import View
 from agent.source.edits import Edit
-from agent.workload.expression import Expression
 from agent.workload.expression import number as literal
 from agent.workload.plan import Launch, Plan
 
@@ -51,7 +49,7 @@ def tiled(view: View, site: Site, edge: int, rows: int) -> Rewrite:
     """A square tile, ``edge`` elements wide, by ``edge`` x ``rows`` threads that take several of its rows each."""
     lines = lines_for(view)
     step = fresh_local("i", view.document, view.kernel)
-    replaced = {at(init): f"blockIdx.{axis} * {edge} + {{{axis}}}" for axis, init in _starts(view, site).items()}
+    replaced = {at(one.init): f"blockIdx.{axis} * {edge} + {{{axis}}}" for axis, one in _starts(view).items()}
     tiles = _tiles(view, site)
     padding = max(1, WORD // _widest(view, site))
     text_lines = list(_declared(site, tiles, edge, edge + padding))
@@ -65,69 +63,23 @@ def tiled(view: View, site: Site, edge: int, rows: int) -> Rewrite:
 def can_tile(view: View, site: Site) -> bool:
     """Whether the launch may change: nothing is promised about the block, and each thread index is used for one
     coordinate alone, which a test keeps below a bound that the launch reaches."""
-    return not view.kernel.launch_bounds and len(_starts(view, site)) == 2 and _bounds(view, site) is not None
+    return not view.kernel.launch_bounds and _bounds(view, site) is not None
 
 
 def fits(view: View, site: Site, edge: int) -> bool:
     return len(_tiles(view, site)) * edge * (edge + 4) * max(4, _widest(view, site)) <= MOST_SHARED
 
 
-def _starts(view: View, site: Site) -> dict[str, Node]:
-    """The declarations' values ``blockIdx.a * blockDim.a + threadIdx.a`` by axis, where the kernel uses these built-in
-    variables for nothing else."""
-    found: dict[str, Node] = {}
-    for axis, extent in zip("xy", site.block, strict=True):
-        wanted = _atom(view, f"blockIdx.{axis}") * number(extent) + _atom(view, f"threadIdx.{axis}")
-        inits = [s.init for s in view.facts.symbols.all() if s.fixed and s.init is not None and not s.is_memory]
-        starts = [init for init in inits if value(init, view.facts.scope) == wanted]
-        uses = [
-            node
-            for node in descendants(view.facts.body, "field_expression")
-            if text(node) in (f"blockIdx.{axis}", f"threadIdx.{axis}", f"blockDim.{axis}", f"gridDim.{axis}")
-        ]
-        direct = [init for init in starts if any(contains(init, use) for use in uses)]
-        if len(direct) == 1 and all(contains(direct[0], use) for use in uses):
-            found[axis] = direct[0]
-    return found
-
-
-def _atom(view: View, name: str) -> Poly:
-    return unknown(Atom(name, frozenset({name})))
+def _starts(view: View) -> dict[str, Place]:
+    return {axis: found for at_axis, axis in enumerate("xy") if (found := place(view, at_axis)) is not None}
 
 
 def _bounds(view: View, site: Site) -> dict[str, Node] | None:
     """For each axis, the bound that a test keeps its coordinate below, if every launch reaches it."""
-    found: dict[str, Node] = {}
-    for axis, init in _starts(view, site).items():
-        start = value(init, view.facts.scope)
-        for piece in site.parts:
-            if piece.kind == "test":
-                for test in comparisons(piece):
-                    left, right = test.child_by_field_name("left"), test.child_by_field_name("right")
-                    if right is not None and value(left, view.facts.scope) == start:
-                        found.setdefault(axis, right)
-    for axis, bound in found.items():
-        for launch in view.launches:
-            reach = in_launch_names(view, launch, bound)
-            if reach is None or not covers(view, launch, "xy".index(axis), reach):
-                return None
-    return found if len(found) == 2 else None
-
-
-def comparisons(piece: Piece) -> list[Node]:
-    """The comparisons ``a < b`` that must hold for a thread to go on (``a >= b`` where one leaves)."""
-    joint, relation = ("&&", "<") if piece.holds else ("||", ">=")
-    waiting, found = [bare(piece.node)], []
-    while waiting:
-        node = waiting.pop()
-        if node is None or node.type != "binary_expression":
-            continue
-        operator = text(node.child_by_field_name("operator"))
-        if operator == joint:
-            waiting += [bare(node.child_by_field_name("left")), bare(node.child_by_field_name("right"))]
-        elif operator == relation:
-            found.append(node)
-    return found
+    found = {axis: bound(view, site.parts, one.start) for axis, one in _starts(view).items()}
+    limits = {axis: limit for axis, limit in found.items() if limit is not None}
+    whole = len(limits) == 2 and all(reached(view, "xy".index(axis), limit) for axis, limit in limits.items())
+    return limits if whole else None
 
 
 def _plan(view: View, site: Site, edge: int, rows: int) -> Plan:
@@ -135,11 +87,7 @@ def _plan(view: View, site: Site, edge: int, rows: int) -> Plan:
     assert bounds is not None
 
     def changed(launch: Launch) -> Launch:
-        grid: list[Expression] = []
-        for axis in "xy":
-            reach = in_launch_names(view, launch, bounds[axis])
-            assert reach is not None
-            grid.append(blocks_for(reach, edge))
+        grid = [blocks_for(end_of(view, launch, bounds[axis]), edge) for axis in "xy"]
         block = (literal(edge), literal(rows), literal(1))
         return evolve(launch, grid=(grid[0], grid[1], launch.grid[2]), block=block)
 
