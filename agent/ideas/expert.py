@@ -21,7 +21,12 @@ def propose(request: Request) -> Proposal:
         return Proposal((), tuple((entry.name, "the plan does not launch this kernel") for entry in entries()))
     ideas: list[Idea] = []
     considered: list[tuple[str, str]] = []
+    before = [entry for entry in entries() if entry.name in request.applied]
     for entry in entries():
+        barred = next((one.name for one in before if entry.name in one.conflicts or one.name in entry.conflicts), None)
+        if barred is not None:
+            considered.append((entry.name, f"goes against {barred}, which was applied before"))
+            continue
         found = _examined(entry, seen)
         if isinstance(found, Refusal):
             considered.append((entry.name, found.reason))
@@ -34,7 +39,13 @@ def propose(request: Request) -> Proposal:
             considered.append(
                 (entry.name, f"applies, but changes more than the scope {request.scope.value}: needs {narrowest.value}")
             )
-    return Proposal(tuple(sorted(ideas, key=_promise)), tuple(considered))
+    enabled = {name for one in before for name in one.enables}
+
+    def order(idea: Idea) -> tuple[bool, bool, float]:
+        """What an earlier idea made room for comes first, the same idea once more comes last."""
+        return idea.name in request.applied, idea.name not in enabled, _promise(idea)
+
+    return Proposal(tuple(sorted(ideas, key=order)), tuple(considered))
 
 
 def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:

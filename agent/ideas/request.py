@@ -13,7 +13,8 @@ from agent.workload.workload import Workload
 class Request:
     """A kernel to improve. For a later round, ``document``, ``kernel`` and ``plan`` are those of the parent
     candidate; the workload stays the original's. ``tried`` holds (title, how it ended) of what was tried on this
-    kernel before. ``lossy``: the user allows less precise arithmetic (tf32, half) and asks for it."""
+    kernel before, ``applied`` the names of the ideas that the parent holds, oldest first. ``lossy``: the user allows
+    less precise arithmetic (tf32, half) and asks for it."""
 
     document: Document
     kernel: Kernel
@@ -22,6 +23,7 @@ class Request:
     scope: Scope = Scope.PLAN
     tried: tuple[tuple[str, str], ...] = ()
     lossy: bool = False
+    applied: tuple[str, ...] = ()
 
 
 @frozen

@@ -10,12 +10,13 @@ class SearchOptions:
     """``seconds`` and ``candidates`` are hard caps over the whole search. ``beam`` parents go on to the next round.
 
     ``only`` restricts the search to these idea names; ``without`` leaves ideas out. ``fresh`` ignores an interrupted
-    search's trace. ``lossy`` also admits rewrites that are less precise than the original.
+    search's trace. ``lossy`` also admits rewrites that are less precise than the original. ``trials`` caps how many
+    values the tuner tries for each rewrite that it works on.
     """
 
-    rounds: int = 2
+    rounds: int = 3
     beam: int = 2
-    candidates: int = 24
+    candidates: int = 36
     seconds: float = 300.0
     scope: Scope = Scope.RELAUNCH
     only: tuple[str, ...] = ()
@@ -23,3 +24,4 @@ class SearchOptions:
     lossy: bool = False
     fresh: bool = False
     proposals: int = 3
+    trials: int = 12

@@ -3,6 +3,8 @@
 from attrs import frozen
 
 from agent.evaluation.verdict import Verdict
+from agent.execution.compiler import check_file
+from agent.execution.compiler.result import CompileFailure, Options
 from agent.ideas.idea import Candidate
 from agent.search.host.edits import HostEdits, host_edits
 from agent.search.host.readback import contradiction
@@ -27,10 +29,10 @@ class Proposal:
     by_hand: str
 
 
-def propose(node: Node, original: Node, workload: Workload) -> Proposal:
-    """The proposal of a judged node."""
+def propose(node: Node, original: Node, workload: Workload, options: Options) -> Proposal:
+    """The proposal of a judged node. Host code that we wrote is read back, and compiled where nvcc is there."""
     assert node.candidate is not None and node.verdict is not None
-    edits = _checked(host_edits(original.program, node.program, workload), node, original, workload)
+    edits = _checked(host_edits(original.program, node.program, workload), node, original, workload, options)
     return Proposal(
         identifier=node.identifier,
         title=node.title,
@@ -43,9 +45,19 @@ def propose(node: Node, original: Node, workload: Workload) -> Proposal:
     )
 
 
-def _checked(edits: HostEdits, node: Node, original: Node, workload: Workload) -> HostEdits:
-    """What we wrote into the host code is read back like anybody's: it has to launch what was verified."""
+def _checked(edits: HostEdits, node: Node, original: Node, workload: Workload, options: Options) -> HostEdits:
     if edits.by_hand or node.program.plan == original.program.plan:
         return edits
     problem = contradiction(original.program, node.program, edits.document, workload)
+    problem = problem or _uncompiled(edits.document, original.program.document, options)
     return HostEdits(node.program.document, problem) if problem else edits
+
+
+def _uncompiled(edited: Document, original: Document, options: Options) -> str:
+    """What nvcc has against the edited file, where there is an nvcc and it takes the file as it was."""
+    found = check_file(edited, options)
+    if not isinstance(found, CompileFailure) or found.kind != "source":
+        return ""
+    if isinstance(check_file(original, options), CompileFailure):
+        return ""
+    return f"the host code that was written for this plan does not compile: {found.message}"

@@ -1,35 +1,28 @@
 """The search: rounds of ideas and candidates, each judged before it counts."""
 
-import time
-from collections.abc import Callable
+import math
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 
 from agent.evaluation.estimate import headroom
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
-from agent.execution.compiler import build
-from agent.execution.compiler.result import CompileFailure
-from agent.ideas.idea import Candidate, Idea
-from agent.ideas.source import Request, implement, program, propose
 from agent.search import events
-from agent.search.duplicates import machine_key
-from agent.search.host.edits import host_edits
+from agent.search.drafts import drafts
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
-from agent.search.select import changed_lines, front, survivors
+from agent.search.run import Emit, Run, machine_key_of
+from agent.search.select import WORTH_SHOWING, front, survivors
 from agent.search.trace import Trace
+from agent.search.tuning import tuned, words
 from agent.source.kernel import Kernel
-from agent.workload.bind import bind
 from agent.workload.describe import arguments, origin
 from agent.workload.program import Program
 from agent.workload.workload import Workload
-
-Emit = Callable[[events.Event], None]
 
 ENOUGH = 1.05
 """Headroom below which no search is worth its time: the original is within five per cent of the floor."""
@@ -44,34 +37,6 @@ class Outcome:
     proposals: tuple[Proposal, ...] = ()
 
 
-@define
-class _Run:
-    """The mutable state of one search: what was spent, what was seen."""
-
-    kernel: Kernel
-    workload: Workload
-    original: Node
-    setting: Setting
-    options: SearchOptions
-    trace: Trace
-    listener: Emit
-    began: float = field(factory=time.monotonic)
-    judged: list[Node] = field(factory=list)
-    seen: set[str] = field(factory=set)
-    expanded: set[str] = field(factory=set)
-    tried: list[tuple[str, str]] = field(factory=list)
-
-    def emit(self, event: events.Event) -> None:
-        self.trace.event(event)
-        self.listener(event)
-
-    def exhausted(self) -> bool:
-        return len(self.judged) >= self.options.candidates or time.monotonic() - self.began > self.options.seconds
-
-    def stopped(self) -> bool:
-        return self.setting.cancelled() or self.exhausted()
-
-
 def search(
     original: Program,
     kernel: Kernel,
@@ -83,7 +48,7 @@ def search(
 ) -> Outcome:
     """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict."""
     root = Node("0", original, None, None, None)
-    run = _Run(kernel, workload, root, setting, options, trace, emit)
+    run = Run(kernel, workload, root, setting, options, trace, emit)
     run.emit(
         events.Started(
             kernel.qualified_name,
@@ -101,7 +66,7 @@ def search(
     return outcome
 
 
-def _end_before_search(prepared: Prepared | Failure, run: _Run) -> Outcome | None:
+def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None:
     """The reasons not to search at all: the original does not run, breaks its contract, or leaves nothing to gain."""
     if isinstance(prepared, Failure):
         return Outcome(prepared.kind, prepared.message)
@@ -117,17 +82,21 @@ def _end_before_search(prepared: Prepared | Failure, run: _Run) -> Outcome | Non
     return None
 
 
-def _rounds(prepared: Prepared, run: _Run) -> Outcome:
+def _rounds(prepared: Prepared, run: Run) -> Outcome:
     parents: tuple[Node, ...] = (run.original,)
-    run.seen |= {fingerprint(run.original.program), _machine_key(run.original, run) or ""}
+    best = 1.0
+    run.seen |= {fingerprint(run.original.program), machine_key_of(run.original, run) or ""}
     for number in range(1, run.options.rounds + 1):
         fresh = _round(number, parents, prepared, run)
         if not fresh and number == 1 and not run.stopped():
             return Outcome("nothing applicable", "no idea of the catalogue applies to this kernel; see `considered`")
         run.expanded |= {parent.identifier for parent in parents}
         parents = survivors([node for node in run.judged if node.identifier not in run.expanded], run.options.beam)
-        if not parents or run.stopped():
+        reached = max((node.ratio for node in run.judged if node.verdict and node.verdict.shown), default=1.0)
+        if not parents or run.stopped() or (number > 1 and reached < best * WORTH_SHOWING):
             break
+        best = reached
+    _tune(prepared, run)
     if run.setting.cancelled():
         return Outcome("cancelled", "cancelled; run the same command again to go on from here", ())
     shown = _confirm(prepared, run)
@@ -136,17 +105,35 @@ def _rounds(prepared: Prepared, run: _Run) -> Outcome:
     return Outcome(reason, message, shown)
 
 
-def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: _Run) -> list[Node]:
+def _share(number: int, run: Run) -> int:
+    """How many candidates a round may judge: an equal part of what is left, so that later rounds have theirs."""
+    left = run.options.candidates - len(run.judged)
+    return math.ceil(left / max(1, run.options.rounds - number + 1))
+
+
+TUNED = 2
+"""How many of the best nodes have their constants tuned."""
+
+
+def _tune(prepared: Prepared, run: Run) -> None:
+    """The constants of what would be shown, before it is confirmed."""
+    for node in front(run.judged, TUNED, run.options.lossy) if run.options.trials else ():
+        if (better := tuned(node, prepared, run, lambda one: _verdict(one, prepared, run))) is not None:
+            run.judged.append(better)
+            run.emit(_judged(0, better, better.verdict, f"tuned: {words(better)}"))
+
+
+def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run) -> list[Node]:
     """One round: ideas for each parent, candidates for each idea, a screen verdict for each candidate."""
-    drafts, duplicates = _drafts(number, parents, run)
-    if not drafts:
+    waiting, duplicates = drafts(number, parents, run)
+    if not waiting:
         return []
-    run.emit(events.RoundStarted(number, len(drafts)))
+    run.emit(events.RoundStarted(number, min(len(waiting), _share(number, run))))
     nodes: list[Node] = []
-    for node in drafts:
+    for node in waiting[: _share(number, run)]:
         if run.stopped():
             break
-        key = _machine_key(node, run)
+        key = machine_key_of(node, run)
         if key is not None and key in run.seen:
             duplicates += 1
             run.emit(_judged(number, node, None, "compiles to the same code as another candidate"))
@@ -165,64 +152,7 @@ def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: _Run
     return nodes
 
 
-def _drafts(number: int, parents: tuple[Node, ...], run: _Run) -> tuple[list[Node], int]:
-    drafts: list[Node] = []
-    duplicates = 0
-    for parent in parents:
-        request = _request(parent, run)
-        found = propose(request)
-        ideas = [idea for idea in found.ideas if _wanted(idea, run.options)]
-        run.emit(events.IdeasFound(parent.identifier, tuple(ideas), found.considered))
-        for idea in ideas:
-            for candidate in implement(idea, request):
-                child = _child(candidate, parent, f"{number}.{len(drafts) + 1}", run)
-                key = fingerprint(child.program)
-                if key in run.seen:
-                    duplicates += 1
-                    continue
-                run.seen.add(key)
-                drafts.append(child)
-    return drafts, duplicates
-
-
-def _wanted(idea: Idea, options: SearchOptions) -> bool:
-    return (not options.only or idea.name in options.only) and idea.name not in options.without
-
-
-def _request(parent: Node, run: _Run) -> Request:
-    document = parent.program.document
-    return Request(
-        document=document,
-        kernel=document.kernel(run.kernel.qualified_name),
-        workload=run.workload,
-        plan=parent.program.plan,
-        scope=run.options.scope,
-        tried=tuple(run.tried),
-    )
-
-
-def _child(candidate: Candidate, parent: Node, identifier: str, run: _Run) -> Node:
-    document = parent.program.document
-    made = program(document, document.kernel(run.kernel.qualified_name), candidate, f"candidate {identifier}")
-    if parent.candidate is not None:
-        candidate = evolve(candidate, ideas=(*parent.candidate.ideas, *candidate.ideas))
-    whole = host_edits(run.original.program, made, run.workload)
-    lines = changed_lines(run.original.program.document.text, whole.document.text)
-    return Node(identifier, made, candidate, parent, None, changed_lines=lines)
-
-
-def _machine_key(node: Node, run: _Run) -> str | None:
-    """None where the candidate does not compile: its verdict will say so."""
-    built = build(node.program, run.setting.options)
-    if isinstance(built, CompileFailure):
-        return None
-    try:
-        return machine_key(built, bind(run.workload, node.program.plan, document=node.program.document))
-    except ValueError:
-        return None
-
-
-def _verdict(node: Node, prepared: Prepared, run: _Run) -> Verdict | None:
+def _verdict(node: Node, prepared: Prepared, run: Run) -> Verdict | None:
     """The screen verdict, from the trace of an interrupted search where it has one. None when cancelled."""
     key = fingerprint(node.program)
     if key in run.trace.verdicts:
@@ -234,7 +164,7 @@ def _verdict(node: Node, prepared: Prepared, run: _Run) -> Verdict | None:
     return verdict
 
 
-def _confirm(prepared: Prepared, run: _Run) -> tuple[Proposal, ...]:
+def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
     """The full verdict for what would be shown. What does not hold up is not shown, and the next in line is tried."""
     deep = evolve(prepared, setting=evolve(prepared.setting, depth="full"))
     shown: list[Node] = []
@@ -251,7 +181,7 @@ def _confirm(prepared: Prepared, run: _Run) -> tuple[Proposal, ...]:
         else:
             run.emit(_judged(0, node, verdict, "did not hold up in the full verdict"))
     ordered = front(shown, run.options.proposals, run.options.lossy)
-    return tuple(to_proposal(node, run.original, run.workload) for node in ordered)
+    return tuple(to_proposal(node, run.original, run.workload, run.setting.options) for node in ordered)
 
 
 def _judged(number: int, node: Node, verdict: Verdict | None, note: str) -> events.CandidateJudged:
@@ -259,7 +189,7 @@ def _judged(number: int, node: Node, verdict: Verdict | None, note: str) -> even
     return events.CandidateJudged(number, node.identifier, node.title, variant, verdict, note)
 
 
-def _round_ended(number: int, nodes: list[Node], duplicates: int, run: _Run) -> events.RoundEnded:
+def _round_ended(number: int, nodes: list[Node], duplicates: int, run: Run) -> events.RoundEnded:
     states = [node.verdict.correctness.state for node in nodes if node.verdict]
     less = sum(1 for node in nodes if node.verdict and node.verdict.precision.state == "less")
     ratios = [node.ratio for node in run.judged if node.verdict and node.verdict.shown]

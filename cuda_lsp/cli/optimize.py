@@ -33,9 +33,9 @@ _ENDS = {
 @click.command("optimize")
 @click.argument("file", type=click.Path())
 @click.option("--kernel", "name", help="Which kernel; the file's first by default.")
-@click.option("--rounds", default=2, show_default=True, type=click.IntRange(1, 10), help="Rounds of ideas.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 10), help="Rounds of ideas.")
 @click.option("--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="Hard cap on time.")
-@click.option("--candidates", default=24, show_default=True, type=click.IntRange(1), help="Hard cap on candidates.")
+@click.option("--candidates", default=36, show_default=True, type=click.IntRange(1), help="Hard cap on candidates.")
 @click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
 @click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
 @click.option(

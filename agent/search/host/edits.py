@@ -27,17 +27,20 @@ class HostEdits:
 
 
 def host_edits(original: Program, rewrite: Program, workload: Workload) -> HostEdits:
-    """The rewritten document with every launch site, and the directive, brought in line with the new plan. Nothing is
-    edited where not everything can be; ``by_hand`` then says why, and what was verified."""
+    """The rewritten document with the directive and every launch site brought in line with the new plan. No launch
+    is edited where not all can be; ``by_hand`` then says why, and what was verified."""
     if original.plan == rewrite.plan:
         return HostEdits(rewrite.document, "")
-    stated = directive_edits(rewrite.document, original.plan, rewrite.plan, workload)
+    document = rewrite.document
     try:
-        edits = [*stated, *_edits(original.plan, rewrite.plan, rewrite.document, workload)]
-        text = apply_edits(rewrite.document.text, edits)
+        document = _with(document, directive_edits(document, original.plan, rewrite.plan, workload))
+        return HostEdits(_with(document, _edits(original.plan, rewrite.plan, document, workload)), "")
     except (Inexpressible, ValueError) as problem:
-        return HostEdits(rewrite.document, f"{problem}. The launches that were verified: {_in_words(rewrite)}")
-    return HostEdits(parse(text, rewrite.document.path), "")
+        return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}")
+
+
+def _with(document: Document, edits: Sequence[Edit]) -> Document:
+    return parse(apply_edits(document.text, edits), document.path) if edits else document
 
 
 def _edits(old: Plan, new: Plan, document: Document, workload: Workload) -> list[Edit]:

@@ -1,0 +1,90 @@
+"""The state of one search: what it was asked, what it spent, what it saw."""
+
+import time
+from collections.abc import Callable
+
+from attrs import define, evolve, field
+
+from agent.evaluation.setting import Setting
+from agent.execution.compiler import build
+from agent.execution.compiler.result import CompileFailure
+from agent.ideas.idea import Candidate
+from agent.ideas.source import Request, program
+from agent.search import events
+from agent.search.duplicates import machine_key
+from agent.search.host.edits import host_edits
+from agent.search.node import Node
+from agent.search.options import SearchOptions
+from agent.search.select import changed_lines
+from agent.search.trace import Trace
+from agent.source.kernel import Kernel
+from agent.workload.bind import bind
+from agent.workload.workload import Workload
+
+Emit = Callable[[events.Event], None]
+
+
+@define
+class Run:
+    """The mutable state of one search. ``seen`` are hashes of texts and of machine code, ``expanded`` identifiers of
+    nodes that were parents, ``tried`` (title, how it ended)."""
+
+    kernel: Kernel
+    workload: Workload
+    original: Node
+    setting: Setting
+    options: SearchOptions
+    trace: Trace
+    listener: Emit
+    began: float = field(factory=time.monotonic)
+    judged: list[Node] = field(factory=list)
+    seen: set[str] = field(factory=set)
+    expanded: set[str] = field(factory=set)
+    tried: list[tuple[str, str]] = field(factory=list)
+
+    def emit(self, event: events.Event) -> None:
+        self.trace.event(event)
+        self.listener(event)
+
+    def exhausted(self) -> bool:
+        return len(self.judged) >= self.options.candidates or time.monotonic() - self.began > self.options.seconds
+
+    def stopped(self) -> bool:
+        return self.setting.cancelled() or self.exhausted()
+
+
+def request_for(parent: Node, run: Run) -> Request:
+    """What an idea source is asked about a node."""
+    document = parent.program.document
+    return Request(
+        document=document,
+        kernel=document.kernel(run.kernel.qualified_name),
+        workload=run.workload,
+        plan=parent.program.plan,
+        scope=run.options.scope,
+        tried=tuple(run.tried),
+        lossy=run.options.lossy,
+        applied=tuple(idea.name for idea in parent.candidate.ideas) if parent.candidate else (),
+    )
+
+
+def child_of(candidate: Candidate, parent: Node, identifier: str, run: Run) -> Node:
+    """A candidate as a node, not judged yet."""
+    document = parent.program.document
+    made = program(document, document.kernel(run.kernel.qualified_name), candidate, f"candidate {identifier}")
+    if parent.candidate is not None:
+        candidate = evolve(candidate, ideas=(*parent.candidate.ideas, *candidate.ideas))
+    whole = host_edits(run.original.program, made, run.workload)
+    lines = changed_lines(run.original.program.document.text, whole.document.text)
+    return Node(identifier, made, candidate, parent, None, changed_lines=lines)
+
+
+def machine_key_of(node: Node, run: Run) -> str | None:
+    """None where the candidate does not compile: its verdict will say so."""
+    built = build(node.program, run.setting.options)
+    if isinstance(built, CompileFailure):
+        return None
+    try:
+        return machine_key(built, bind(run.workload, node.program.plan, document=node.program.document))
+    except ValueError:
+        return None
