@@ -79,7 +79,8 @@ FORMS = {
 
 def exact(x: Array) -> Array:
     shifted = x.astype(np.float64) - x.max(axis=1, keepdims=True)
-    return np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+    weights: Array = np.exp(shifted)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("form", FORMS)
