@@ -55,12 +55,12 @@ def every_thread(shape: Shape, name: str) -> str:
 // The {WORDS[shape.op]} of `value` over the block, in every thread: by shuffles within each warp, then across the
 // warps through `slots`, one element a warp. The block is a whole number of warps. A barrier must come before `slots`
 // is written again.
-{_head(shape, name)}
+{head(shape, name)}
     const unsigned lane = {shape.thread} % 32;
 {_shuffles(shape, 1)}
     if (lane == 0) slots[{shape.thread} / 32] = value;
     __syncthreads();
-    value = {_slot(shape)};
+    value = {slot(shape)};
 {_shuffles(shape, 1)}
     return value;
 }}
@@ -74,13 +74,13 @@ def first_thread(shape: Shape, name: str) -> str:
 // The {WORDS[shape.op]} of `value` over the block, in thread 0 alone: by shuffles within each warp, then across the
 // warps in the first one, through `slots`. The block is a whole number of warps. A barrier must come before `slots`
 // is written again.
-{_head(shape, name)}
+{head(shape, name)}
     const unsigned lane = {shape.thread} % 32;
 {_shuffles(shape, 1)}
     if (lane == 0) slots[{shape.thread} / 32] = value;
     __syncthreads();
     if ({shape.thread} < 32) {{
-        value = {_slot(shape)};
+        value = {slot(shape)};
 {_shuffles(shape, 2)}
     }}
     return value;
@@ -93,13 +93,13 @@ def first_element(shape: Shape, name: str) -> str:
     return f"""\
 // Leaves the {WORDS[shape.op]} of `value` over the block in slots[0], visible to every thread: by shuffles within each
 // warp, then across the warps in the first one. The block is a whole number of warps.
-{_head(shape, name, "void")}
+{head(shape, name, "void")}
     const unsigned lane = {shape.thread} % 32;
 {_shuffles(shape, 1)}
     if (lane == 0) slots[{shape.thread} / 32] = value;
     __syncthreads();
     if ({shape.thread} < 32) {{
-        value = {_slot(shape)};
+        value = {slot(shape)};
 {_shuffles(shape, 2)}
         __syncwarp();
         if (lane == 0) slots[0] = value;
@@ -109,28 +109,31 @@ def first_element(shape: Shape, name: str) -> str:
 """
 
 
-def _slot(shape: Shape) -> str:
+def slot(shape: Shape, warps: str | None = None) -> str:
     """The partial result of one warp for each lane. Lanes beyond the last warp take what changes nothing: the neutral
-    element, or the first warp's once more where folding it twice does not matter."""
+    element, or the first warp's once more where folding it twice does not matter. ``warps``: their number, as text."""
+    count = warps or f"{shape.threads} / 32"
     if shape.op in IDEMPOTENT:
-        return f"slots[lane < {shape.threads} / 32 ? lane : 0]"
-    return f"lane < {shape.threads} / 32 ? slots[lane] : {'1' if shape.op == 'product' else '0'}"
+        return f"slots[lane < {count} ? lane : 0]"
+    return f"lane < {count} ? slots[lane] : {'1' if shape.op == 'product' else '0'}"
 
 
 def _shuffles(shape: Shape, depth: int) -> str:
     indent = "    " * depth
-    step = _step(shape, "offset")
-    return f"{indent}for (int offset = 16; offset > 0; offset /= 2)\n{indent}    {step}"
+    folded = step(shape, "offset")
+    return f"{indent}for (int offset = 16; offset > 0; offset /= 2)\n{indent}    {folded}"
 
 
-def _head(shape: Shape, name: str, result: str | None = None) -> str:
+def head(shape: Shape, name: str, result: str | None = None, slots: bool = True) -> str:
     template = f"template <typename {shape.type}>\n" if shape.template else ""
     element = shape.type
-    return f"{template}__device__ __forceinline__ {result or element} {name}({element} value, {element}* slots) {{"
+    given = f"{element} value, {element}* slots" if slots else f"{element} value"
+    return f"{template}__device__ __forceinline__ {result or element} {name}({given}) {{"
 
 
-def _step(shape: Shape, offset: str) -> str:
-    shuffled = f"__shfl_xor_sync(0xffffffffu, value, {offset})"
+def step(shape: Shape, offset: str, mask: str = "0xffffffffu") -> str:
+    """The statement that folds in the value of the lane at a distance."""
+    shuffled = f"__shfl_xor_sync({mask}, value, {offset})"
     if shape.function == "compare":
         return f"{{ const {shape.type} other = {shuffled}; value = {fold(shape, 'value', 'other')}; }}"
     if shape.function in "+*&|^":
