@@ -28,13 +28,14 @@ def pieces(facts: Facts) -> tuple[Piece, ...] | str:
     for call in facts.calls:
         if callee(call).startswith(("__sync", "__threadfence", "__shfl", "__ballot", "atomic")):
             return f"its threads work together already (`{callee(call)}`)"
-    found = _flat(facts.body)
+    found = flat(facts.body)
     if found is None:
         return "a thread leaves from inside a branch or loop, so its work is no straight run of statements"
     return tuple(found)
 
 
-def _flat(body: Node) -> list[Piece] | None:
+def flat(body: Node) -> list[Piece] | None:
+    """The pieces of a block; None where a thread may leave from inside a branch or loop in it."""
     found: list[Piece] = []
     real = statements(body)
     for child in body.named_children if body.type == "compound_statement" else [body]:
@@ -60,7 +61,7 @@ def _behind(comment: Node) -> bool:
 
 def _pieces(statement: Node, last: bool) -> list[Piece] | None:
     if statement.type == "compound_statement" and last:
-        return _flat(statement)
+        return flat(statement)
     if statement.type == "return_statement":
         return [] if last and not statement.named_children else None
     condition, then = statement.child_by_field_name("condition"), statement.child_by_field_name("consequence")
@@ -70,7 +71,7 @@ def _pieces(statement: Node, last: bool) -> list[Piece] | None:
         if len(leaves) == 1 and leaves[0].type == "return_statement":
             return [Piece("test", condition, holds=False, around=statement)]
         if last:
-            inside = _flat(then)
+            inside = flat(then)
             return None if inside is None else [Piece("test", condition, around=statement), *inside]
     if any(True for _ in descendants(statement, "return_statement", "goto_statement", "labeled_statement")):
         return None

@@ -87,7 +87,7 @@ class Lines:
         return [f"{head} {{", *self.deeper(inside), "}"]
 
     def deeper(self, lines: Iterable[str]) -> list[str]:
-        return [self.unit + line if line and not line.startswith("#") else line for line in lines]
+        return [self.unit + line if line else line for line in lines]
 
     def body(
         self, parts: Sequence[Piece], replaced: Replaced, leave: str | None = None, tail: Sequence[str] = ()

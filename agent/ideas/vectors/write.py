@@ -1,0 +1,219 @@
+"""What a vectorised kernel looks like: packs of elements loaded, worked on one by one in registers, and stored."""
+
+from attrs import evolve
+from tree_sitter import Node
+
+from agent.analysis.dependence import PURE
+from agent.analysis.symbols import Symbol
+from agent.analysis.syntax import LOOPS, bare, callee, contains, descendants, enclosing, text
+from agent.ideas.elements.pieces import Lines, at, lines_for, remaining, rewritten
+from agent.ideas.elements.places import end_of
+from agent.ideas.elements.reach import blocks_for
+from agent.ideas.plans import each_launch
+from agent.ideas.rewriting import (
+    Rewrite,
+    fresh_local,
+    fresh_name,
+    indent_of,
+    replace,
+    replace_between,
+    source_text,
+)
+from agent.ideas.vectors.site import Group, Site, depends
+from agent.ideas.view import View
+from agent.workload.expression import number
+from agent.workload.plan import Launch, Plan
+
+HELPERS = """\
+// `width` neighbouring elements, which one instruction moves (several, beyond 16 bytes).
+template <typename T, int width>
+struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) {pack} {{
+    T v[width];
+}};
+
+// The elements from `first` on: whole where all are there and aligned, else the first `count` one by one.
+template <int width, typename T>
+__device__ __forceinline__ {pack}<T, width> {load}(const T* first, long long count) {{
+    if (count >= width && (size_t)first % alignof({pack}<T, width>) == 0) {{
+        return *reinterpret_cast<const {pack}<T, width>*>(first);
+    }}
+    {pack}<T, width> some = {{}};
+    #pragma unroll
+    for (int k = 0; k < width; ++k) {{
+        if (k < count) some.v[k] = first[k];
+    }}
+    return some;
+}}
+"""
+STORE = """\
+template <int width, typename T>
+__device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values, long long count) {{
+    if (count >= width && (size_t)first % alignof({pack}<T, width>) == 0) {{
+        *reinterpret_cast<{pack}<T, width>*>(first) = values;
+        return;
+    }}
+    #pragma unroll
+    for (int k = 0; k < width; ++k) {{
+        if (k < count) first[k] = values.v[k];
+    }}
+}}
+"""
+
+
+def vectorised(view: View, site: Site, width: int) -> Rewrite:
+    """``width`` elements a thread."""
+    names = {name: fresh_name(name, view.document) for name in ("pack", "load_pack", "store_pack")}
+    names["pack"] = fresh_name("Pack", view.document)
+    first = fresh_local(f"{site.variable.name}_first", view.document, view.kernel)
+    helpers = [HELPERS.format(width=width, pack=names["pack"], load=names["load_pack"])]
+    if any(group.stored for group in site.groups):
+        helpers.append(STORE.format(pack=names["pack"], store=names["store_pack"]))
+    lines = lines_for(view)
+    inside = _work(view, site, width, first, names, lines)
+    if site.loop is not None:
+        head = _header(view, site, width, first)
+        indent = indent_of(view.document, site.loop.node)
+        written = ("\n" + indent).join(lines.block(head, inside))
+        return Rewrite((replace(site.loop.node, written),), tuple(helpers))
+    written = _front(view, site, width, first, inside, lines)
+    children = view.facts.body.named_children
+    plan = _plan(view, site, width)
+    return Rewrite((replace_between(children[0], children[-1], written),), tuple(helpers), plan)
+
+
+def _front(view: View, site: Site, width: int, first: str, inside: list[str], lines: Lines) -> str:
+    assert site.place is not None
+    replaced = {
+        at(site.variable.declarator): first,
+        at(site.place.init): f"{width} * ({source_text(view.document, site.place.init)})",
+    }
+    for piece in site.head:
+        if piece.kind == "test":
+            replaced |= {at(use): first for use in _uses(view, piece.node, site.variable)}
+    text_lines = lines.body(site.head, replaced, "return", inside)
+    indent = indent_of(view.document, view.facts.body.named_children[0])
+    return ("\n" + indent).join(text_lines)
+
+
+def _header(view: View, site: Site, width: int, first: str) -> str:
+    loop = site.loop
+    assert loop is not None and loop.variable.init is not None
+    start = source_text(view.document, loop.variable.init)
+    step = bare(loop.update.child_by_field_name("right"))
+    assert step is not None
+    if text(loop.update.child_by_field_name("operator")) == "=":  # i = i + step
+        left, right = step.child_by_field_name("left"), step.child_by_field_name("right")
+        own = bare(left)
+        mine = own is not None and own.type == "identifier" and view.facts.symbols.resolve(own) is loop.variable
+        step = right if mine else left
+        assert step is not None
+    by = source_text(view.document, step)
+    start, by = (part if part.isidentifier() else f"({part})" for part in (start, by))
+    limit = source_text(view.document, loop.bound_node)
+    kind = loop.variable.type
+    return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
+
+
+def _work(view: View, site: Site, width: int, first: str, names: dict[str, str], lines: Lines) -> list[str]:
+    """Loads, the work on each element, stores."""
+    document, kernel = view.document, view.kernel
+    counter = fresh_local("k", document, kernel)
+    count = "" if site.limit is None else f"{source_text(document, site.limit)} - {first}"
+    packs: dict[Symbol, list[str]] = {}
+    replaced: dict[tuple[int, int], str] = {}
+    loads, stores = [], []
+    for group in site.groups:
+        taken = [name for found in packs.values() for name in found]
+        name = fresh_local(f"{group.root.name}_pack", document, kernel, first, counter, *taken)
+        packs.setdefault(group.root, []).append(name)
+        address = f"&{_moved(view, site, group, first)}"
+        if group.loaded:
+            constant = "" if group.stored else "const "
+            loads.append(f"{constant}auto {name} = {names['load_pack']}<{width}>({address}, {count or width});")
+        else:
+            loads.append(f"{names['pack']}<{group.accesses[0].element}, {width}> {name};")
+        if group.stored:
+            stores.append(f"{names['store_pack']}({address}, {name}, {count or width});")
+        replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
+    work = remaining(view, site.work, [access.node for group in site.groups for access in group.accesses])
+    inside = lines.body(work, replaced, "continue")
+    gone = [access.node for group in site.groups for access in group.accesses]
+    uses = [
+        use
+        for piece in work
+        for use in _uses(view, piece.node, site.variable)
+        if not any(contains(g, use) for g in gone)
+    ]
+    guarded = site.limit is not None and not _harmless(view, site)
+    if uses or guarded:
+        own = f"const {site.variable.type} {site.variable.name} = {first} + {counter};"
+        inside = [own, *inside]
+    if guarded:
+        assert site.limit is not None
+        leave = f"if ({site.variable.name} >= {source_text(document, site.limit)}) break;"
+        inside = [inside[0], leave, *inside[1:]]
+    loop = lines.block(f"for (int {counter} = 0; {counter} < {width}; ++{counter})", inside)
+    return [*loads, "#pragma unroll", *loop, *stores]
+
+
+def _uses(view: View, node: Node, symbol: Symbol) -> list[Node]:
+    return [one for one in descendants(node, "identifier") if view.facts.symbols.resolve(one) is symbol]
+
+
+def _harmless(view: View, site: Site) -> bool:
+    """Whether the work on an element that does not exist (zeros) does no more than arithmetic."""
+    gone = {at(access.node) for group in site.groups for access in group.accesses}
+    for piece in site.work:
+        if piece.kind == "comment":
+            continue
+        others = [a for a in view.facts.accesses_in(piece.node) if at(a.node) not in gone and a.space != "constant"]
+        calls = [callee(call) for call in descendants(piece.node, "call_expression")]
+        loops = any(True for _ in descendants(piece.node, *LOOPS))
+        if others or loops or any(name not in PURE and name not in _plain_functions(view) for name in calls):
+            return False
+    return True
+
+
+def _plain_functions(view: View) -> frozenset[str]:
+    """The functions of the file that touch no memory and have no loop."""
+    found = set()
+    for node in descendants(view.document.tree.root_node, "function_definition"):
+        declarator = node.child_by_field_name("declarator")
+        busy = any(True for _ in descendants(node, *LOOPS, "subscript_expression", "pointer_expression"))
+        if declarator is not None and not busy and enclosing(node, "class_specifier", "struct_specifier") is None:
+            found.add(text(declarator.child_by_field_name("declarator")).split("::")[-1])
+    return frozenset(found) - {view.kernel.name}
+
+
+def _moved(view: View, site: Site, group: Group, first: str) -> str:
+    """The group's element as an expression of the thread's first element."""
+    return _inlined(view, site, group.accesses[0].node, first)
+
+
+def _inlined(view: View, site: Site, node: Node, first: str, depth: int = 0) -> str:
+    """A node's text with the element's number replaced, and names that depend on it by what they stand for."""
+    replaced: dict[tuple[int, int], str] = {}
+    for use in descendants(node, "identifier"):
+        symbol = view.facts.symbols.resolve(use)
+        if symbol is site.variable:
+            replaced[at(use)] = first
+        elif symbol is not None and symbol.init is not None and depth < 20 and not symbol.is_memory:
+            declared_in_work = any(contains(piece.node, symbol.declarator) for piece in site.work)
+            if declared_in_work or site.variable in depends(view, symbol.init):
+                inner = _inlined(view, site, symbol.init, first, depth + 1)
+                alone = symbol.init.type in ("identifier", "number_literal", "parenthesized_expression")
+                whole = use.parent is not None and use.parent.type == "subscript_argument_list"
+                replaced[at(use)] = inner if alone or whole else f"({inner})"
+    return rewritten(view, node, replaced)
+
+
+def _plan(view: View, site: Site, width: int) -> Plan:
+    def changed(launch: Launch) -> Launch:
+        extent = view.block[0]
+        assert extent is not None
+        if site.limit is None:
+            return evolve(launch, block=(number(extent // width), *launch.block[1:]))
+        blocks = blocks_for(end_of(view, launch, site.limit), extent * width)
+        return evolve(launch, grid=(blocks, *launch.grid[1:]))
+
+    return each_launch(view.request.plan, view.kernel, changed)

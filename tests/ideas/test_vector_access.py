@@ -1,0 +1,203 @@
+"""Packs of elements a thread: any size, any alignment, any type of the array; or refused with the reason."""
+
+import numpy as np
+import pytest
+
+from agent.ideas.idea import Scope
+from agent.ideas.source import retune
+from tests.ideas.running import after, ask, candidates, diff, refusal, rewritten, run
+
+NAME = "vector-access"
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+
+
+def scale(
+    body: str = "if (i >= n) return;\n    y[i] = 2.0f * x[i] + 1.0f;",
+    launch: str = "<<<(n + 127) / 128, 128>>>(x, y, n)",
+    element: str = "float",
+    dtype: str = "f32",
+    index: str = INDEX,
+) -> str:
+    return f"""\
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: {dtype}[n + 8] in integers(-9, 9)
+//   buffer   y: {dtype}[n + 8] inout integers(-9, 9)
+//   launch   scale{launch}
+__global__ void scale(const {element}* x, {element}* y, int n) {{
+    {index}
+    {body}
+}}
+"""
+
+
+def ran(request, candidate, n: int, dtype=np.float32, **extra):  # type: ignore[no-untyped-def]
+    x = np.arange(n + 8).astype(dtype)
+    y = (np.arange(n + 8) * 3).astype(dtype)
+    return x, y, run(rewritten(request, candidate), request.workload, {"x": x, "y": y}, n=n)["y"]
+
+
+BODIES = {
+    "leaves": "if (i >= n) return;\n    y[i] = 2.0f * x[i] + 1.0f;",
+    "inside": "if (i < n) {\n        y[i] = 2.0f * x[i] + 1.0f;\n    }",
+    "through a name": "if (i < n) {\n        int at = i;\n        y[at] = 2.0f * x[at] + 1.0f;\n    }",
+    "grid-stride": (
+        "for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < n; j += gridDim.x * blockDim.x) "
+        "y[j] = 2.0f * x[j] + 1.0f;"
+    ),
+    "a local in front": "float v = 1.0f;\n    if (i >= n) return;\n    v += 2.0f * x[i];\n    y[i] = v;",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_every_size_and_width(body: str) -> None:
+    launch = "<<<3, 128>>>(x, y, n)" if body == "grid-stride" else "<<<(n + 127) / 128, 128>>>(x, y, n)"
+    request = ask(scale(BODIES[body], launch, index="" if body == "grid-stride" else INDEX))
+    (first,) = candidates(request, NAME)
+    assert first.scope is (Scope.DROP_IN if body == "grid-stride" else Scope.RELAUNCH)
+    for width in (2, 4, 8):
+        candidate = retune(first, request, {"width": width})
+        assert candidate is not None
+        for n in (1, 3, 127, 128, 1021, 2051):
+            x, y, found = ran(request, candidate, n)
+            np.testing.assert_array_equal(found[:n], 2 * x[:n] + 1)
+            np.testing.assert_array_equal(found[n:], y[n:])
+
+
+@pytest.mark.parametrize(("dtype", "element"), [("f64", "double"), ("u8", "unsigned char"), ("i16", "short")])
+def test_other_types(dtype: str, element: str) -> None:
+    numpy_type = {"f64": np.float64, "u8": np.uint8, "i16": np.int16}[dtype]
+    body = "if (i >= n) return;\n    y[i] = x[i] + 3;"
+    request = ask(scale(body, element=element, dtype=dtype))
+    (candidate,) = candidates(request, NAME)
+    assert dict(candidate.values)["width"] * np.dtype(numpy_type).itemsize == 16
+    x, _, found = ran(request, candidate, 1003, numpy_type)
+    np.testing.assert_array_equal(found[:1003], (x[:1003] + 3).astype(numpy_type))
+
+
+def test_the_grid_covers_the_same_elements() -> None:
+    (candidate,) = candidates(ask(scale()), NAME)
+    (launch,) = candidate.plan.launches()
+    assert (str(launch.grid[0]), str(launch.block[0])) == ("(n + 511) / 512", "128")
+
+
+def test_pointers_that_are_not_aligned() -> None:
+    request = ask(scale(launch="<<<(n + 127) / 128, 128>>>(x + 1, y + 3, n)"))
+    (candidate,) = candidates(request, NAME)
+    x, y, found = ran(request, candidate, 515)
+    np.testing.assert_array_equal(found[3:518], 2 * x[1:516] + 1)
+    np.testing.assert_array_equal(found[:3], y[:3])
+
+
+def test_without_a_bound_the_block_shrinks() -> None:
+    request = ask(scale("y[i] = x[i] + 1.0f;", "<<<n / 128, 128>>>(x, y, n)"))
+    (candidate,) = candidates(request, NAME)
+    (launch,) = candidate.plan.launches()
+    assert (str(launch.grid[0]), str(launch.block[0])) == ("n / 128", "32")
+    x, _, found = ran(request, candidate, 512)
+    np.testing.assert_array_equal(found[:512], x[:512] + 1)
+
+
+def test_an_element_that_is_read_and_written_at_times() -> None:
+    """Old values stay where the branch is not taken, and what was written is read again."""
+    body = "if (i >= n) return;\n    if (y[i] > 300.0f) {\n        y[i] = x[i];\n        y[i] *= 2.0f;\n    }"
+    request = ask(scale(body))
+    (candidate,) = candidates(request, NAME)
+    x, y, found = ran(request, candidate, 1021)
+    np.testing.assert_array_equal(found[:1021], np.where(y > 300, 2 * x, y)[:1021])
+
+
+def test_a_branch_on_loaded_values_goes_on_with_the_next_element() -> None:
+    body = "if (i >= n) return;\n    float v = y[i];\n    if (v < 30.0f) return;\n    y[i] = v + x[(int)v % 7];"
+    request = ask(scale(body))
+    (candidate,) = candidates(request, NAME)
+    assert "continue;" in candidate.code and "if (i >= n) break;" in candidate.code
+    x, y, found = ran(request, candidate, 1021)
+    expected = np.where(y < 30, y, y + x[y.astype(int) % 7])
+    np.testing.assert_array_equal(found[:1021], expected[:1021])
+
+
+def plane(index: str = "row * cols + col", cols: int = 256) -> str:
+    return f"""\
+// cuda-lsp: workload
+//   size     rows = 64, cols = {cols}
+//   buffer   x: f32[rows * cols] in
+//   buffer   bias: f32[cols] in
+//   buffer   y: f32[rows * cols] out
+//   launch   add<<<dim3((cols + 31) / 32, (rows + 3) / 4), dim3(32, 4)>>>(x, bias, y, rows, cols)
+__global__ void add(const float* x, const float* bias, float* y, int rows, int cols) {{
+\tint col = blockIdx.x * blockDim.x + threadIdx.x;
+\tint row = blockIdx.y * blockDim.y + threadIdx.y;
+\tif (row < rows && col < cols) {{
+\t\tint here = {index};
+\t\t// a row's element
+\t\ty[here] = x[here] + bias[col] * col;
+\t}}
+}}
+"""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_rows_of_a_plane(line_end: str) -> None:
+    request = ask(plane().replace("\n", line_end))
+    (candidate,) = candidates(request, NAME)
+    assert "&x[row * cols + col_first]" in candidate.code and "// a row's element" in candidate.code
+    assert "\n\t" in candidate.code and "\n    " not in candidate.code
+    for rows, cols in ((5, 128), (3, 67)):
+        x = np.arange(rows * cols, dtype=np.float32).reshape(rows, cols)
+        bias = np.arange(cols, dtype=np.float32)
+        found = run(rewritten(request, candidate), request.workload, {"x": x, "bias": bias}, rows=rows, cols=cols)["y"]
+        np.testing.assert_array_equal(found.reshape(rows, cols), x + bias * np.arange(cols))
+
+
+REFUSED = {
+    "in place": (scale(launch="<<<(n + 127) / 128, 128>>>(y, y, n)"), "may share a buffer"),
+    "a grid that may fall short": (scale(launch="<<<n / 128, 128>>>(x, y, n)"), "may not reach n"),
+    "the thread's own number": (scale("if (i >= n) return;\n    y[i] = x[i] + threadIdx.x;"), "one coordinate alone"),
+    "a stride": (scale("if (2 * i >= n) return;\n    y[2 * i] = x[i];"), "side by side"),
+    "a neighbour that is written": (
+        scale("if (i >= n) return;\n    y[i] = x[i];\n    y[i + 1] += 1.0f;"),
+        "written at one index",
+    ),
+    "at times only": (scale("if (i >= n) return;\n    if (n > 5 * i) y[i] = 1.0f;"), "inside a branch"),
+    "an atomic": (scale("if (i >= n) return;\n    atomicAdd(&y[i], x[i]);"), "atomicAdd"),
+    "a barrier": (scale("if (i >= n) return;\n    __syncthreads();\n    y[i] = x[i];"), "work together"),
+    "packs already": (scale("if (i >= n) return;\n    y[i] = x[i];", element="float4", dtype="f32x4"), "no element of"),
+    "volatile": (scale().replace("float* y", "volatile float* y"), "volatile"),
+    "rows that start anywhere": (plane(cols=255), "do not start aligned"),
+    "a sum carried on": (
+        scale(
+            "float s = 0.0f;\n"
+            "    for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < n; j += gridDim.x * blockDim.x) {\n"
+            "        s += x[j];\n        y[j] = s;\n    }",
+            "<<<3, 128>>>(x, y, n)",
+            index="",
+        ),
+        "carried from one element to the next",
+    ),
+    "a column": (plane("col * rows + row"), "side by side"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_near_misses(case: str) -> None:
+    text, words = REFUSED[case]
+    assert words in refusal(ask(text), NAME)
+
+
+def test_an_extern_block_takes_no_template() -> None:
+    text = scale().replace("__global__", 'extern "C" {\n__global__') + "}\n"
+    assert 'extern "C"' in refusal(ask(text), NAME)
+
+
+def test_it_does_not_apply_twice() -> None:
+    request = ask(scale())
+    (candidate,) = candidates(request, NAME)
+    assert refusal(after(request, candidate), NAME)
+
+
+def test_the_helpers_are_commented_and_the_work_is_not_repeated() -> None:
+    request = ask(scale())
+    (candidate,) = candidates(request, NAME)
+    assert candidate.code.startswith("// `width` neighbouring elements")
+    assert candidate.code.count("2.0f *") == 1 and "+    #pragma unroll" in diff(request, candidate)
