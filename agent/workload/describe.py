@@ -31,6 +31,9 @@ def origin(workload: Workload) -> str:
     extents = f", extents from {' and '.join(ways)}" if ways else ""
     defaults = sorted({size.name for size in workload.sizes if size.origin.kind == "argv default"})
     values = f", {', '.join(defaults)} by default of the command line" if defaults else ""
+    runs = sorted({size.name for size in workload.sizes if size.origin.kind == "run line"})
+    where = next((size.origin.detail for size in workload.sizes if size.origin.kind == "run line"), "")
+    values += f", {', '.join(runs)} as {where} runs it" if runs else ""
     return f"launch{line}{extents}{values}"
 
 

@@ -17,7 +17,8 @@ class Access(enum.Enum):
 @frozen
 class Origin:
     """Where a value came from: ``directive``, ``settings``, ``literal``, ``macro``, ``allocation``, ``launch``,
-    ``argv default``, ``signature``, ``assumed``; with the 1-based line where one is known."""
+    ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``; with the 1-based line where one is
+    known."""
 
     kind: str
     line: int | None = None

@@ -36,11 +36,6 @@ from agent.workload.workload import Access, Buffer, Constant, Origin, Workload
 BLANK = "__open__"
 
 
-def argument_count() -> Scalar:
-    """``argc`` of a run without arguments."""
-    return Scalar(number(1))
-
-
 @define
 class Draft:
     """A workload in the making, and what is missing. Missing numbers are the name ``__open__`` until they are told."""

@@ -7,7 +7,7 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import calls, hints, library
+from agent.workload.static import arguments, calls, hints, library
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, Dim3, Distribution, Pointer, Ref, Scalar, Unknown, Value
@@ -61,8 +61,8 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
 
 def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State, line: int) -> None:
     """The first value of a variable; where it comes from the command line, with a default or without, is kept."""
-    if isinstance(value, Unknown) and value.reason.startswith("argv:"):
-        state.cells[cell] = library.argument_root(facts.names[cell], value, facts)
+    if isinstance(value, Unknown) and value.reason.startswith(arguments.MARK):
+        state.cells[cell] = arguments.root(facts.names[cell], value, facts)
         return
     if isinstance(value, Pointer) and facts.memories[value.memory].name.startswith("host memory of"):
         facts.rename(value.memory, facts.names[cell])

@@ -6,7 +6,7 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.source.nodes import descendants
 from agent.workload.errors import NoWorkload
-from agent.workload.static import assemble
+from agent.workload.static import arguments, assemble
 from agent.workload.static.declarations import declare, free_parameter
 from agent.workload.static.execute import is_interesting, run_body
 from agent.workload.static.state import Facts, OutOfWork, State, device_names, read_facts
@@ -73,7 +73,7 @@ def _run_entry(document: Document, entry: str, facts: Facts) -> None:
                 for index, parameter in enumerate(function.parameters):
                     if entry == "main":
                         if index == 0:
-                            facts.declare("argc", assemble.argument_count(), "int", state)
+                            facts.declare("argc", arguments.count(facts), "int", state)
                         continue
                     free_parameter(parameter, entry, facts, state)
                 run_body(function.node, facts, state)

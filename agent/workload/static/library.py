@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import calls, conversion, hints, runtime
+from agent.workload.static import arguments, calls, conversion, hints, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -21,7 +21,7 @@ from agent.workload.static.values import (
     Unknown,
     Value,
 )
-from agent.workload.workload import Domain, Origin
+from agent.workload.workload import Domain
 
 Handler = Callable[[list[Value], Node, Facts, State], Value]
 
@@ -31,8 +31,8 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
     if bare in runtime.CUDA:
         values = [_argument(part, facts, state) for part in given]
         return runtime.CUDA[bare](values, node, facts, state)
-    if bare in _PARSERS:
-        return _parsed(given, bare, node, facts, state)
+    if bare in arguments.PARSERS:
+        return arguments.parsed(given, bare, node, facts)
     if bare == "swap" and len(given) == 2:
         return _swap(given, facts, state)
     if bare == "dim3":
@@ -97,19 +97,6 @@ _CASTS: Mapping[str, str] = {
     "__half": "f16", "__nv_bfloat16": "bf16", "size_t": "u64", "uint32_t": "u32", "int64_t": "i64", "int32_t": "i32",
     "uint64_t": "u64", "unsigned": "u32", "__half2float": "f32", "double": "f64", "int": "i32", "uint": "u32",
 }  # fmt: skip
-_PARSERS = frozenset(
-    {"atoi", "atol", "atoll", "strtol", "strtoul", "strtoull", "stoi", "stol", "stoul", "atof", "strtod", "stof"}
-)
-
-
-def _parsed(given: list[Node], bare: str, node: Node, facts: Facts, state: State) -> Value:
-    """A number from the command line, which only the user knows."""
-    text = facts.node_text(given[0]) if given else ""
-    if bare in ("atof", "strtod", "stof"):
-        return Unknown(f"it comes from the command line (`{text}`)", facts.line(node))
-    return Unknown(f"argv:it comes from the command line (`{text}`)", facts.line(node))
-
-
 _VECTOR = re.compile(
     r"(?:\w+::)*(vector|device_vector|host_vector|universal_vector|array)\s*<\s*(.+?)\s*(?:,\s*(\w+)\s*)?>$", re.S
 )
@@ -203,8 +190,3 @@ def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: S
         return ev.ZERO
     state.contents[target.memory] = Content("host", domain)
     return ev.ZERO
-
-
-def argument_root(name: str, value: Unknown, facts: Facts) -> Value:
-    """A number of the command line becomes a root without value, to be asked for."""
-    return facts.root(name, None, Origin("argv", value.line), value.reason.removeprefix("argv:"))

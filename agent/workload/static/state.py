@@ -15,6 +15,7 @@ from agent.source.parsing import parse_tree
 from agent.workload import types
 from agent.workload.expression import name as name_of
 from agent.workload.expression import number
+from agent.workload.static.run_line import RunLine, run_line
 from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
@@ -60,12 +61,14 @@ class Facts:
     """The file: functions, macros, types of variables, memories and roots met so far, and what was launched.
 
     ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
-    the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots.
+    the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
+    ``command`` what the program's Makefile runs it with.
     """
 
     document: Document
     device_names: frozenset[str]
     answers: dict[str, int] = field(factory=dict)
+    command: RunLine | None = None
     functions: dict[str, Function] = field(factory=dict)
     macros: dict[str, tuple[str | None, str]] = field(factory=dict)
     scopes: list[dict[str, int]] = field(factory=lambda: [{}])
@@ -252,7 +255,7 @@ def _renamed(root: Root, name: str) -> Root:
 
 def read_facts(document: Document, device_names: frozenset[str], answers: dict[str, int]) -> Facts:
     """Functions and macros of the file. A macro that is defined twice with different bodies is left out."""
-    facts = Facts(document, device_names, answers, text=document.text)
+    facts = Facts(document, device_names, answers, run_line(document.path), text=document.text)
     seen: dict[str, set[str]] = {}
     for macro in document.macros:
         seen.setdefault(macro.name, set()).add(macro.body)

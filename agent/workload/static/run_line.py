@@ -1,0 +1,77 @@
+"""The arguments that a program's own Makefile runs it with."""
+
+import functools
+import re
+import shlex
+from pathlib import Path
+
+from attrs import frozen
+
+NAMES = ("Makefile", "makefile", "GNUmakefile")
+MAX_BYTES = 200_000
+_TARGET = re.compile(r"^(run|test|check|bench)[\w-]*\s*:(?!=)")
+_PROGRAM = re.compile(r"(?:^|[\s@;&])(?:\./|\$[({]\w*DIR[)}]/)(\S+)(.*)$")
+_VARIABLE = re.compile(r"\$[({](\w+)[)}]|\$[@<]")
+_ENDS = ("|", ">", ">>", "<", "&&", "||", ";", "&", "2>&1", "2>")
+
+
+@frozen
+class RunLine:
+    """``arguments`` as the program gets them, from ``argv[1]`` on; ``where`` names file and line."""
+
+    arguments: tuple[str, ...]
+    where: str
+
+
+def run_line(path: str) -> RunLine | None:
+    """How the Makefile beside a file runs the program: the first recipe line of a target such as ``run`` or ``test``
+    that starts a program of this folder, with arguments that are written out. None where there is none."""
+    if not path:
+        return None
+    folder, stem = Path(path).parent, Path(path).stem
+    for name in NAMES:
+        try:
+            file = folder / name
+            if file.is_file() and (status := file.stat()).st_size <= MAX_BYTES:
+                return _read(str(file), status.st_mtime_ns, stem)
+        except OSError:
+            continue
+    return None
+
+
+@functools.lru_cache(maxsize=256)
+def _read(file: str, _changed: int, stem: str) -> RunLine | None:
+    text = Path(file).read_text("utf-8", "replace").replace("\\\n", "  ")
+    inside = False
+    line = 0
+    for row in text.split("\n"):
+        line += 1
+        if not row.startswith("\t"):
+            inside = bool(_TARGET.match(row)) if row.strip() and not row.startswith("#") else inside
+            continue
+        found = _PROGRAM.search(row) if inside else None
+        if found is not None and _is_program(found[1], stem):
+            arguments = _arguments(found[2])
+            return RunLine(arguments, f"{Path(file).name} line {line}") if arguments is not None else None
+    return None
+
+
+def _is_program(name: str, stem: str) -> bool:
+    """A make variable, or the file's own name."""
+    return _VARIABLE.search(name) is not None or name.split("/")[-1].split(".")[0] == stem
+
+
+def _arguments(text: str) -> tuple[str, ...] | None:
+    """None where an argument is a variable, whose value would have to be guessed."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        return None
+    kept: list[str] = []
+    for word in words:
+        if word in _ENDS or word[0] in "<>|;&":
+            break
+        if "$" in word or "`" in word:
+            return None
+        kept.append(word)
+    return tuple(kept)
