@@ -15,11 +15,13 @@ from agent.workload.plan import Plan
 @frozen
 class Rewrite:
     """Edits inside the kernel's definition (spans in the document), helper functions to stand above it, and the plan
-    (None: the same launches as before)."""
+    (None: the same launches as before). ``kernels`` are further kernels to stand between the two: other than helpers,
+    they are indented as this one already."""
 
     edits: tuple[Edit, ...]
     helpers: tuple[str, ...] = ()
     plan: Plan | None = None
+    kernels: tuple[str, ...] = ()
 
 
 def replace(node: Node, text: str) -> Edit:
@@ -127,7 +129,11 @@ def code_of(document: Document, kernel: Kernel, rewrite: Rewrite) -> str:
     definition = apply_edits(document.text[start : kernel.span.end], edits).decode("utf-8", "surrogateescape")
     unit = indent_unit(document, kernel)
     return "\n\n".join(
-        [*(with_unit(helper.strip("\n"), unit) for helper in rewrite.helpers), definition.replace("\r\n", "\n")]
+        [
+            *(with_unit(helper.strip("\n"), unit) for helper in rewrite.helpers),
+            *rewrite.kernels,
+            definition.replace("\r\n", "\n"),
+        ]
     )
 
 
