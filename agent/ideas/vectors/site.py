@@ -12,8 +12,8 @@ from agent.analysis.patterns.straight import Piece, flat, pieces
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, ancestors, contains, descendants, enclosing, expression_of, text
 from agent.ideas.elements.buffers import apart
-from agent.ideas.elements.pieces import memory_free, used
-from agent.ideas.elements.places import Place, bound, comparisons, place, reached, thread_number
+from agent.ideas.elements.front import split
+from agent.ideas.elements.places import Place, bound, place, reached, thread_number
 from agent.ideas.exchange.cost import lanes
 from agent.ideas.exchange.plane import obstacles
 from agent.ideas.rewriting import source_text
@@ -119,16 +119,7 @@ def _split(
     parts: tuple[Piece, ...],
     limit: Node | None,
 ) -> Site | str:
-    head: list[Piece] = []
-    work: list[Piece] = []
-    waiting: list[Piece] = []  # comments go where the statement below them goes
-    for piece in parts:
-        if piece.kind == "comment":
-            waiting.append(piece)
-            continue
-        (head if _in_front(view, piece, variable, work) else work).extend((*waiting, piece))
-        waiting.clear()
-    work.extend(waiting)
+    head, work = split(view, parts, variable)
     if limit is not None and loop is None and bound(view, head, thread_number(view, 0)) is None:
         return f"the test against {source_text(view.document, limit)} comes after other work"
     if loop is not None and (reason := _foreign(view, variable, loop, work)) is not None:
@@ -140,55 +131,6 @@ def _split(
     if isinstance(widths, str):
         return widths
     return Site(variable, at_place, loop, (*before, *head), tuple(work), limit, groups, widths)
-
-
-def _in_front(view: View, piece: Piece, variable: Symbol, work: Sequence[Piece]) -> bool:
-    """Whether a piece stays before the work on single elements: a test of indices, or a name that has one value for
-    all elements of a thread."""
-    if contains(piece.node, variable.declarator):
-        return True
-    if piece.kind == "test":
-        quiet = not any(view.facts.accesses_in(one.node) for one in work)
-        own = not any(
-            _declared(view, one.node) and used(view, piece.node) & set(_declared(view, one.node)) for one in work
-        )
-        return quiet and own and memory_free(view, piece.node) and _asks_alike(view, piece, variable)
-    return (
-        piece.node.type == "declaration"
-        and memory_free(view, piece.node)
-        and all(symbol.fixed and not symbol.dims for symbol in _declared(view, piece.node))
-        and variable not in depends(view, piece.node)
-    )
-
-
-def _declared(view: View, node: Node) -> list[Symbol]:
-    return [symbol for symbol in view.facts.symbols.all() if contains(node, symbol.declarator)]
-
-
-def depends(view: View, node: Node) -> set[Symbol]:
-    """The names in a node, and those that they were declared from."""
-    found: set[Symbol] = set()
-    waiting = list(used(view, node))
-    while waiting:
-        symbol = waiting.pop()
-        if symbol not in found:
-            found.add(symbol)
-            waiting += [] if symbol.init is None else list(used(view, symbol.init))
-            for write in symbol.writes:
-                waiting += list(used(view, write))
-    return found
-
-
-def _asks_alike(view: View, piece: Piece, variable: Symbol) -> bool:
-    """Whether a test asks the same of all elements of a thread, up to the bound of the variable itself."""
-    for left, right in comparisons(piece):
-        own = right is not None and left.type == "identifier" and view.facts.symbols.resolve(left) is variable
-        asked = right if own else left
-        if asked is not None and variable in depends(view, asked):
-            return False
-        if right is not None and not own and variable in depends(view, right):
-            return False
-    return True
 
 
 def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piece]) -> tuple[Group, ...] | str:

@@ -6,6 +6,7 @@ from tree_sitter import Node
 from agent.analysis.dependence import PURE
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, bare, callee, contains, descendants, enclosing, text
+from agent.ideas.elements.front import depends
 from agent.ideas.elements.pieces import Lines, at, lines_for, remaining, rewritten
 from agent.ideas.elements.places import end_of
 from agent.ideas.elements.reach import blocks_for
@@ -19,7 +20,7 @@ from agent.ideas.rewriting import (
     replace_between,
     source_text,
 )
-from agent.ideas.vectors.site import Group, Site, depends
+from agent.ideas.vectors.site import Group, Site
 from agent.ideas.view import View
 from agent.workload.expression import number
 from agent.workload.plan import Launch, Plan

@@ -1,0 +1,1 @@
+"""Several outputs a thread, where neighbours along one axis load the same elements."""
