@@ -1,7 +1,7 @@
 """A CUDA file as an immutable value: its text, its tree, its kernels and its launches."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from agent.source.kernels import find_kernels
 from agent.source.launch import LaunchSite
 from agent.source.launches import find_launches
 from agent.source.lexing import Macro
+from agent.source.moving import Moved, kernels_of, launches_of
 from agent.source.parsing import parse_tree, reparse_tree
 from agent.source.span import Span
 
@@ -28,30 +29,30 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 class Document:
     """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the
     same length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked
-    for. ``hasty``: see :func:`parse`."""
+    for, and put in their places one by one when asked for. ``hasty``: see :func:`parse`."""
 
     path: str
     text: bytes = field(repr=False)
     blanked: bytes = field(repr=False, eq=False)
     tree: Tree = field(repr=False, eq=False)
-    blanks: tuple[Blank, ...] = field(repr=False, eq=False)
+    blanks: Sequence[Blank] = field(repr=False, eq=False)
     macros: tuple[Macro, ...] = field(repr=False, eq=False)
     hasty: bool = field(default=False, repr=False, eq=False)
     _state: Callable[["Document"], State] | State | None = field(default=None, repr=False, eq=False)
 
     @cached_property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> Moved[Kernel]:
         """Every ``__global__`` definition in text order, damaged ones included."""
         if isinstance(self._state, State):
             return self._state.kernels
-        return find_kernels(self.text, self.tree, self.blanks)
+        return kernels_of(find_kernels(self.text, self.tree, self.blanks))
 
     @cached_property
-    def launches(self) -> tuple[LaunchSite, ...]:
+    def launches(self) -> Moved[LaunchSite]:
         """Every ``<<<>>>`` expression in text order."""
         if isinstance(self._state, State):
             return self._state.launches
-        return find_launches(self.text, self.tree, self.blanks)
+        return launches_of(find_launches(self.text, self.tree, self.blanks))
 
     @cached_property
     def state(self) -> State | None:

@@ -7,23 +7,20 @@ a comment, a bracket or a macro definition of the part may reach beyond it, noth
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TypeVar
 
 from attrs import evolve, frozen
 from tree_sitter import Parser, Tree
 
-from agent.source.blanking import Blank, Blanked, Part, ReachesOut, blank_part, blanks_in
+from agent.source.blanking import Blank, Blanked, Part, ReachesOut, blank_part
 from agent.source.brackets import Brackets, match_brackets
 from agent.source.kernel import Kernel
 from agent.source.kernels import find_kernels_in
 from agent.source.launch import LaunchSite
 from agent.source.launches import find_launches_in
 from agent.source.lexing import Macro, scan_part
-from agent.source.moving import moved_blank, moved_kernel, moved_launch
+from agent.source.moving import Moved, T, blanks_of
 from agent.source.parsing import LANGUAGE, changed_range, edited_tree
 from agent.source.span import Span
-
-T = TypeVar("T", Kernel, LaunchSite)
 
 
 @frozen
@@ -36,11 +33,11 @@ class State:
     blanked: bytes
     code: bytes
     bodies: tuple[int, ...]
-    blanks: tuple[Blank, ...]
+    blanks: Moved[Blank]
     macros: tuple[Macro, ...]
     tree: Tree
-    kernels: tuple[Kernel, ...]
-    launches: tuple[LaunchSite, ...]
+    kernels: Moved[Kernel]
+    launches: Moved[LaunchSite]
     kept: bool = False
     """See :func:`glance`: the edited functions were not read."""
 
@@ -75,14 +72,9 @@ def _advance(old: State, text: bytes, errors: bool) -> State | None:
     tree = _parse(old, blanked, Span(before, after + by), errors)
     if tree is None:
         return None
-    blanks = (
-        *blanks_in(old.blanks, 0, before),
-        *inside,
-        *[moved_blank(blank, by) for blank in blanks_in(old.blanks, after, len(old.text) + 1)],
-    )
     lines = text.count(b"\n", start, new_end) - old.text.count(b"\n", start, old_end)
-    kernels = _split(old.kernels, before, after)
-    launches = _split(old.launches, before, after)
+    blanks = old.blanks.replaced(old.blanks.first_from(before), inside, old.blanks.first_from(after), by, lines)
+    kernels, launches = old.kernels.split(before, after), old.launches.split(before, after)
     if kernels is None or launches is None:
         return None
     where, code = Span(part.start, part.end), part.code
@@ -100,16 +92,10 @@ def _advance(old: State, text: bytes, errors: bool) -> State | None:
         blanks=blanks,
         macros=old.macros,
         tree=tree,
-        kernels=(
-            *kernels[0],
-            *find_kernels_in(text, tree, blanks, code, part.brackets, where),
-            *(kernels[1] if not by and not lines else [moved_kernel(kernel, by, lines) for kernel in kernels[1]]),
+        kernels=old.kernels.replaced(
+            kernels[0], find_kernels_in(text, tree, blanks, code, part.brackets, where), kernels[1], by, lines
         ),
-        launches=(
-            *launches[0],
-            *find_launches_in(text, tree, where),
-            *(launches[1] if not by and not lines else [moved_launch(site, by, lines) for site in launches[1]]),
-        ),
+        launches=old.launches.replaced(launches[0], find_launches_in(text, tree, where), launches[1], by, lines),
     )
 
 
@@ -118,34 +104,31 @@ def _kept(old: State, text: bytes) -> State:
     start, old_end, new_end = changed_range(old.text, text)
     by, lines = new_end - old_end, text.count(b"\n", start, new_end) - old.text.count(b"\n", start, old_end)
     edit = Span(start, max(old_end, start + 1))
-    kernels = [_edited(kernel, edit, by, lines) for kernel in old.kernels]
+    first, last = old.kernels.touched(edit.start, edit.end)
+    kernels = [_edited(kernel, edit, by) for kernel in old.kernels[first:last]]
     return State(
         balanced=False,
         text=text,
         blanked=text,
         code=text,
         bodies=(),
-        blanks=(
-            *[blank for blank in old.blanks if blank.span.end <= start],
-            *[moved_blank(blank, by) for blank in old.blanks if blank.span.start >= old_end],
-        ),
+        blanks=_outside(old.blanks, start, old_end, by, lines),
         macros=old.macros,
         tree=edited_tree(old.tree, old.text, text),
-        kernels=tuple(kernel for kernel in kernels if kernel is not None),
-        launches=(
-            *[site for site in old.launches if site.span.end <= start],
-            *[moved_launch(site, by, lines) for site in old.launches if site.span.start >= old_end],
-        ),
+        kernels=old.kernels.replaced(first, [kernel for kernel in kernels if kernel is not None], last, by, lines),
+        launches=_outside(old.launches, start, old_end, by, lines),
         kept=True,
     )
 
 
-def _edited(kernel: Kernel, edit: Span, by: int, lines: int) -> Kernel | None:
-    """A kernel after an edit that may lie in it. None where its head is no longer what it was."""
-    if kernel.span.end <= edit.start:
-        return kernel
-    if kernel.span.start >= edit.end:
-        return moved_kernel(kernel, by, lines)
+def _outside(found: Moved[T], start: int, end: int, by: int, lines: int) -> Moved[T]:
+    """Those that an edit does not touch."""
+    first, last = found.touched(start, end)
+    return found.replaced(first, [one for one in found[first:last] if one.span.end <= start], last, by, lines)
+
+
+def _edited(kernel: Kernel, edit: Span, by: int) -> Kernel | None:
+    """A kernel after an edit that touches it. None where its head is no longer what it was."""
     if not (kernel.body.start < edit.start and edit.end <= kernel.body.end):
         return None
     end = kernel.span.end + by
@@ -199,19 +182,7 @@ def _parse(old: State, blanked: bytes, part: Span, errors: bool) -> Tree | None:
     return tree if inside else None
 
 
-def _split(found: tuple[T, ...], before: int, after: int) -> tuple[tuple[T, ...], tuple[T, ...]] | None:
-    """Those in front of a part and those behind it. None where one lies across its edge."""
-    front = bisect_left(found, before, key=lambda one: one.span.end)
-    while front < len(found) and found[front].span.end <= before:
-        front += 1
-    back = bisect_left(found, after, key=lambda one: one.span.start)
-    clean = all(before <= one.span.start and one.span.end <= after for one in found[front:back])
-    return (found[:front], found[back:]) if clean else None
-
-
-def state_of(
-    text: bytes, blanked: Blanked, tree: Tree, kernels: tuple[Kernel, ...], launches: tuple[LaunchSite, ...]
-) -> State:
+def state_of(text: bytes, blanked: Blanked, tree: Tree, kernels: Moved[Kernel], launches: Moved[LaunchSite]) -> State:
     """The state of a document that was read whole."""
     brackets = blanked.brackets.found
     return State(
@@ -220,7 +191,7 @@ def state_of(
         blanked=blanked.text,
         code=blanked.code,
         bodies=brackets.changes,
-        blanks=blanked.blanks,
+        blanks=blanks_of(blanked.blanks),
         macros=blanked.macros,
         tree=tree,
         kernels=kernels,

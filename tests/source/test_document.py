@@ -89,7 +89,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_texts_are_read_and_sliced_or_refused(text):
     document = parse(text)
-    assert isinstance(document.launches, tuple)
+    assert all(one.span.end <= len(text) for one in document.launches)
     for kernel in document.kernels[:2]:
         try:
             assert device_slice(document, [kernel.name]).text
