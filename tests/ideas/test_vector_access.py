@@ -175,6 +175,10 @@ REFUSED = {
         ),
         "carried from one element to the next",
     ),
+    "a stencil": (
+        scale("if (i >= n) return;\n    y[i] = x[i] + x[i + 1] + x[i + 2] + x[i > 2 ? 3 : i + 4] + x[(i + 7) % n];"),
+        "comes in no packs",
+    ),
     "a column": (plane("col * rows + row"), "side by side"),
 }
 

@@ -14,7 +14,7 @@ from agent.analysis.syntax import LOOPS, ancestors, contains, descendants, enclo
 from agent.ideas.elements.buffers import apart
 from agent.ideas.elements.front import split
 from agent.ideas.elements.places import Place, bound, place, reached, thread_number
-from agent.ideas.exchange.cost import lanes
+from agent.ideas.exchange.cost import LOOP_WEIGHT, lanes
 from agent.ideas.exchange.plane import obstacles
 from agent.ideas.rewriting import source_text
 from agent.ideas.view import View
@@ -155,13 +155,30 @@ def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piec
             if stored:
                 return group
             continue
+        if not stored and not _aligned(view, group, 2):
+            continue
         if stored and any(other is root and its != rest for other, its in by_element):
             return f"{root.name} is written at one index and touched at another"
         found.append(group)
-    reason = _shared_buffer(view, found, work)
+    reason = _loose(view, found, work) or _shared_buffer(view, found, work)
     if reason is not None:
         return reason
-    return tuple(found) if found else "no array is walked element by element"
+    return tuple(found) if found else "no array is walked element by element, from aligned places on"
+
+
+def _loose(view: View, groups: Sequence[Group], work: Sequence[Piece]) -> str | None:
+    """Loads that run with the threads but come in no pack lie further apart afterwards: they must be the fewer."""
+    packed = {(access.node.start_byte, access.node.end_byte) for group in groups for access in group.accesses}
+    weight, spelled = 0, ""
+    for piece in work:
+        for access in view.facts.accesses_in(piece.node):
+            runs = access.index is not None and "threadIdx.x" in access.index.depends
+            if access.space == "global" and runs and (access.node.start_byte, access.node.end_byte) not in packed:
+                weight += LOOP_WEIGHT ** len(view.facts.loops_around(access.node))
+                spelled = source_text(view.document, access.node)
+    if weight > len(packed):
+        return f"most of what it loads, such as `{spelled}`, comes in no packs and would lie further apart"
+    return None
 
 
 def rest_of(view: View, index: Poly, loop: Loop | None) -> Poly | None:
