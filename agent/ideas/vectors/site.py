@@ -176,7 +176,7 @@ def _loose(view: View, groups: Sequence[Group], work: Sequence[Piece]) -> str | 
             if access.space == "global" and runs and (access.node.start_byte, access.node.end_byte) not in packed:
                 weight += LOOP_WEIGHT ** len(view.facts.loops_around(access.node))
                 spelled = source_text(view.document, access.node)
-    if weight > len(packed):
+    if weight >= len(packed):
         return f"most of what it loads, such as `{spelled}`, comes in no packs and would lie further apart"
     return None
 
