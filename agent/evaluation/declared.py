@@ -70,6 +70,10 @@ class Unsampled:
 MOST_WRITTEN = 1 << 24
 """Bytes of output that are compared on sampled blocks, as far as three blocks stay below that."""
 
+APART = (PRIORS[0], 0x4B)
+"""Two prior contents, one far below and one far above what kernels compute: a maximum or a minimum over what a block
+that was left out should have written shows in one of them. (0x34 would be a small number, which a maximum hides.)"""
+
 _OWN = frozenset({"deadlock", "step limit"})
 """Faults that leaving out blocks may itself bring about."""
 
@@ -220,7 +224,7 @@ def _why(answer: Answer, bound: Bound) -> Unsampled:
 
 def _pair(setting: Setting, build: Build, before: Contents, blocks: int) -> tuple[Answer, Answer] | Answer:
     found: list[Answer] = []
-    for prior, extra in zip(PRIORS, (0, 3), strict=True):
+    for prior, extra in zip(APART, (0, 3), strict=True):
         answer = runs.run(setting, build, before, prior=prior, blocks=spots(blocks, extra), seconds=5 * _limit(setting))
         if answer.status != "ok":
             return answer

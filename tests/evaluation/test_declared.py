@@ -1,0 +1,48 @@
+"""The declared size on sampled blocks: what hangs on blocks that were left out is not compared."""
+
+from attrs import evolve
+
+from agent.evaluation.judge import judge
+from agent.evaluation.prepare import Prepared, prepare
+from agent.workload.expression import Expression
+from agent.workload.plan import Launch
+from tests.evaluation.kernels import original, rewrite, setting
+
+DIRECTIVE = """
+// cuda-lsp: workload
+//   size     n = 4000000
+//   buffer   x: f32[n + 3000] in normal
+//   buffer   y: f32[n + 3000] out
+//   buffer   z: f32[n] out
+//   launch   clipped<<<(n + 3000 + 255) / 256, 256>>>(x, y, n + 3000)
+//   launch   peak<<<(n + 255) / 256, 256>>>(y, z, n)
+"""
+
+POOLED = f"""
+__global__ void clipped(const float* x, float* y, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f);
+}}
+{DIRECTIVE}
+__global__ void peak(const float* y, float* z, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = fmaxf(0.0f, fmaxf(y[i], y[i + 3000]));
+}}
+"""
+
+
+def test_a_maximum_does_not_hide_a_block_that_was_left_out() -> None:
+    """Half of what each z depends on is written by a block of the first launch that is far away. With larger blocks
+    other parts are left out: both must be told from what is known."""
+    program, workload = original(POOLED)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared)
+    one = Expression.parse("1")
+    grid, block = (Expression.parse("(n + 3000 + 1023) / 1024"), one, one), (Expression.parse("1024"), one, one)
+    wide = tuple(
+        evolve(step, grid=grid, block=block) if isinstance(step, Launch) and step.kernel == "clipped" else step
+        for step in program.plan.steps
+    )
+    verdict = judge(found, rewrite(POOLED, evolve(program.plan, steps=wide)), scope="relaunch")
+    assert verdict.correctness.state == "right", verdict.correctness
+    assert "n=4000000" in verdict.correctness.sampled
