@@ -264,3 +264,33 @@ def _formula(operation: str, left: Poly, right: Poly) -> Poly:
 
 def _opaque(node: Node, depends: frozenset[str]) -> Poly:
     return unknown(Atom(f"<{text(node)}>{node.start_byte}", depends))
+
+
+def replaced(poly: Poly, names: Mapping[str, Poly]) -> Poly:
+    """The value with unknowns replaced, inside operations that are no polynomials too."""
+    total = number(0)
+    for product, factor in poly.terms:
+        term = number(factor)
+        for atom in product:
+            term = term * _replaced_atom(atom, names)
+        total = total + term
+    return total
+
+
+def _replaced_atom(atom: Atom, names: Mapping[str, Poly]) -> Poly:
+    if atom.name in names:
+        return names[atom.name]
+    if atom.formula is None:
+        return unknown(atom)
+    operation, operands = atom.formula
+    left, right = (replaced(operand, names) for operand in operands)
+    found = combined(operation, left, right)
+    return _formula(operation, left, right) if found is None else found
+
+
+def leaves(poly: Poly) -> frozenset[Atom]:
+    """The unknowns that a value is made of, those inside operations instead of the operations."""
+    found: set[Atom] = set()
+    for atom in poly.atoms:
+        found |= {atom} if atom.formula is None else frozenset().union(*(leaves(part) for part in atom.formula[1]))
+    return frozenset(found)

@@ -31,7 +31,7 @@ def lane_bounds(place: Node, facts: Facts) -> tuple[LaneBound, ...] | str:
         if not known and not all(_uniform(way.condition, facts) for way in ways):
             return f"some lanes may leave at line {facts.document.line(leave.start_byte)}"
     for guard in tests:
-        for condition, holds in _parts(guard.condition, guard.taken):
+        for condition, holds in parts(guard.condition, guard.taken):
             if _uniform(condition, facts):
                 continue
             bound = _bound(condition, holds, facts)
@@ -46,7 +46,7 @@ def _is_way_out(leave: Node, guard: Guard) -> bool:
     return guard.kind == "exit" and contains(guard.node, leave)
 
 
-def _parts(condition: Node | None, holds: bool) -> list[tuple[Node, bool]]:
+def parts(condition: Node | None, holds: bool) -> list[tuple[Node, bool]]:
     """What must hold, or must not, one comparison each: ``a && b`` holds, or ``a || b`` does not."""
     condition = bare(condition)
     if condition is None:
@@ -54,7 +54,9 @@ def _parts(condition: Node | None, holds: bool) -> list[tuple[Node, bool]]:
     operator = text(condition.child_by_field_name("operator"))
     if condition.type == "binary_expression" and operator == ("&&" if holds else "||"):
         sides = (condition.child_by_field_name("left"), condition.child_by_field_name("right"))
-        return [part for side in sides for part in _parts(side, holds)]
+        return [part for side in sides for part in parts(side, holds)]
+    if condition.type == "unary_expression" and operator == "!":
+        return parts(condition.child_by_field_name("argument"), not holds)
     return [(condition, holds)]
 
 

@@ -1,0 +1,111 @@
+"""Bring what a block's windows reach over into shared memory once."""
+
+from agent.analysis.patterns.window import Window, windows
+from agent.analysis.syntax import text
+from agent.analysis.values import leaves
+from agent.ideas.idea import Expectation, Scope
+from agent.ideas.registry import Match, Refusal, Variant, catalogued
+from agent.ideas.rowkeep.room import static_shared
+from agent.ideas.view import View
+from agent.ideas.window.site import Site, site
+from agent.ideas.window.write import in_shared
+
+FEW = 9
+MOST_SHARED = 48 * 1024
+
+EXAMPLE = """\
+// cuda-lsp: workload
+//   size     height = 4096, width = 4096
+//   buffer   in: f32[height * width] in normal
+//   buffer   out: f32[height * width] out
+//   launch   blur<<<dim3((width + 31) / 32, (height + 7) / 8), dim3(32, 8)>>>(in, out, height, width)
+__global__ void blur(const float* in, float* out, int height, int width) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= width || y >= height) return;
+    float sum = 0.0f;
+    for (int dy = -2; dy <= 2; ++dy) {
+        for (int dx = -2; dx <= 2; ++dx) {
+            int row = min(max(y + dy, 0), height - 1);
+            int col = min(max(x + dx, 0), width - 1);
+            sum += in[row * width + col];
+        }
+    }
+    out[y * width + x] = sum / 25.0f;
+}
+"""
+
+
+@catalogued(
+    name="window-in-shared-memory",
+    title="Bring the windows of a block into shared memory once",
+    rationale=(
+        "Neighbouring threads read nearly the same elements around their places: with a window of k by k, each element "
+        "is asked for k * k times, each with the arithmetic for its address and for the array's edge. A block can "
+        "fetch what all its windows reach over once, edges included, and its loops read from shared memory at "
+        "addresses that differ by constants."
+    ),
+    needs=(
+        "two loops with fixed bounds over offsets from the thread's own place, one of them along the lanes of a warp",
+        "where an element lies, and whether it is read, hang on place plus offset only",
+        "nothing is written to the array before; places are declared before any thread leaves",
+    ),
+    effect="global sectors fall by up to the number of elements in a window, and so does the arithmetic for addresses",
+    risk="shared memory and a barrier cost more than they bring where windows are small",
+    example=EXAMPLE,
+)
+def window_in_shared_memory(view: View) -> Match | Refusal:
+    if None in view.block:
+        return Refusal("the block's size is not fixed")
+    found = windows(view.facts)
+    if not found:
+        return Refusal("no two loops with fixed bounds walk over offsets from the thread's own place")
+    if found[0].taps < FEW:
+        return Refusal(f"a window of {found[0].taps} elements is served well by the L1 cache")
+    if not _along_memory(found[0], view):
+        return Refusal("the lanes of a warp do not read side by side; exchange the thread indices first")
+    made = site(found[0], view)
+    if isinstance(made, str):
+        return Refusal(made)
+    size = view.element_bytes(found[0].reads[0])
+    if size is None:
+        return Refusal(f"the type of {found[0].reads[0].name}'s elements is not a plain one")
+    needed = made.pitch * found[0].rows.width * size
+    if needed + static_shared(view.facts) > MOST_SHARED or any(launch.shared.constant != 0 for launch in view.launches):
+        return Refusal(f"the windows of a block take {needed >> 10} KB, more shared memory than is left")
+    return _match(made, found[0], view)
+
+
+def _along_memory(window: Window, view: View) -> bool:
+    """Whether the next lane reads the next element, in a block that no edge is near to."""
+    values = {atom.name: 0 for atom in leaves(window.index)} | dict(view.parameters(view.launches[0]))
+    values |= {name: 1 for name in values if name.startswith("blockIdx")} | {window.rows.place.lane: 1}
+    here, beside = (window.index.evaluate(values | {window.cols.place.lane: lane}) for lane in (4, 5))
+    return here is not None and beside is not None and beside - here == 1
+
+
+def _match(made: Site, window: Window, view: View) -> Match:
+    block = window.rows.place.extent * window.cols.place.extent
+    fetched = window.rows.width * window.cols.width / block
+    read = window.reads[0]
+    return Match(
+        line=view.document.line(window.nest.start_byte),
+        title=f"bring the windows of a block on {read.name} into shared memory once",
+        why=(
+            f"each thread reads {window.taps} elements around its own, `{text(read.node)}`; the windows of a block "
+            f"cover {fetched:.1f} elements a thread"
+        ),
+        expects=(
+            Expectation(
+                "sectors", round(fetched / window.taps, 3), f"global reads {window.taps} -> {fetched:.1f} a thread"
+            ),
+        ),
+        variants=(
+            Variant(
+                "one element a thread",
+                "the launch stays as it is; the block fetches its window before any thread leaves",
+                Scope.DROP_IN,
+                lambda: in_shared(made, view),
+            ),
+        ),
+    )
