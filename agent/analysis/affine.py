@@ -50,7 +50,7 @@ class Poly:
         sums: dict[Product, int] = {}
         for left, one in self.terms:
             for right, two in other.terms:
-                product = tuple(sorted((*left, *right)))
+                product = tuple(sorted((*left, *right))) if left and right else left or right
                 sums[product] = sums.get(product, 0) + one * two
         return _poly(sums)
 
@@ -159,4 +159,6 @@ def unknown(atom: Atom) -> Poly:
 
 def _poly(sums: Mapping[Product, int]) -> Poly:
     kept = [(product, factor) for product, factor in sums.items() if factor]
-    return Poly(tuple(sorted(kept, key=lambda term: (len(term[0]), term[0], term[1]))))
+    if len(kept) > 1:
+        kept.sort(key=lambda term: (len(term[0]), term[0], term[1]))
+    return Poly(tuple(kept))

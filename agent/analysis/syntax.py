@@ -15,7 +15,8 @@ STATEMENT_PARENTS = ("compound_statement", "else_clause", "case_statement", "lab
 
 def text(node: Node | None) -> str:
     """The source of a node; empty where there is none."""
-    return "" if node is None or node.text is None else node.text.decode("utf-8", "replace")
+    source = None if node is None else node.text
+    return "" if source is None else source.decode("utf-8", "replace")
 
 
 def bare(node: Node | None) -> Node | None:

@@ -46,12 +46,20 @@ def walk(node: Node, named: bool = True) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(current.named_children if named else current.children))
+        if current.child_count:
+            stack += (current.named_children if named else current.children)[::-1]
 
 
 def descendants(node: Node, *types: str) -> Iterator[Node]:
-    """The nodes below ``node`` (itself included) of any of these types, in text order."""
-    return (found for found in walk(node) if found.type in types)
+    """The nodes below ``node`` (itself included) of any of these types, in text order. Written out: an analysis asks
+    a hundred times, and a step through :func:`walk` takes twice as long."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current.type in types:
+            yield current
+        if current.child_count:
+            stack += current.named_children[::-1]
 
 
 def ancestors(node: Node) -> Iterator[Node]:
