@@ -16,7 +16,7 @@ from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import IDEMPOTENT, Combination, combination
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import ancestors, callee, contains, descendants, expression_of, statements, text
+from agent.analysis.syntax import ancestors, bare, callee, contains, descendants, expression_of, statements, text
 
 NEUTRAL = {"sum": "0", "product": "1", "xor": "0"}
 """What folds in without a change. The other operations are idempotent: there, any value may be folded in twice."""
@@ -145,6 +145,8 @@ def _fold(write: Node, symbol: Symbol, loop: Loop, facts: Facts) -> Combination 
             return None
         if statement.type not in ("expression_statement", "if_statement"):
             continue
+        if write.type == "update_expression":
+            return _counted(write, statement)
         found = combination(statement, is_target)
         if found is not None:
             inside = [name for name in descendants(found.operand, "identifier") if is_target(name)]
@@ -152,6 +154,14 @@ def _fold(write: Node, symbol: Symbol, loop: Loop, facts: Facts) -> Combination 
         if statement.type == "if_statement":
             return None
     return None
+
+
+def _counted(write: Node, statement: Node) -> Combination | None:
+    """``++n;``"""
+    target = bare(write.child_by_field_name("argument"))
+    alone = statement.type == "expression_statement" and expression_of(statement) == write
+    counts = text(write.child_by_field_name("operator")) == "++"
+    return Combination(statement, "sum", "+", target, write) if alone and counts and target is not None else None
 
 
 def _own(access: Access, loop: Loop) -> bool:
@@ -168,6 +178,8 @@ def _stores(
         if store.index is None or not _one_a_turn(store.index, loop):
             return f"nothing shows that each turn writes another element with `{text(store.node)}`"
         for other in facts.accesses_in(loop.node):
+            if other.space not in ("global", "unknown"):
+                continue
             same = other.root is not None and (other.root is store.root or alike(other.root, store.root))
             if (same and other.index != store.index) or other.space == "unknown":
                 return f"`{text(other.node)}` may be what another turn writes with `{text(store.node)}`"
