@@ -63,7 +63,7 @@ class Candidate:
 
     ``plan`` says how it is launched; ``variant`` tells implementations of the same idea apart; ``ideas`` lists the
     ideas applied from the original on, oldest first. ``tunables`` are the constants that may be chosen otherwise, and
-    ``values`` what they are here.
+    ``values`` what they are here. ``repairs`` counts the turns in which whoever wrote it mended it.
     """
 
     ideas: tuple[Idea, ...]
@@ -74,3 +74,4 @@ class Candidate:
     scope: Scope
     tunables: tuple[Tunable, ...] = ()
     values: tuple[tuple[str, int], ...] = ()
+    repairs: int = 0

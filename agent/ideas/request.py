@@ -2,6 +2,7 @@
 
 from attrs import frozen
 
+from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Idea, Scope
 from agent.source.document import Document
 from agent.source.kernel import Kernel
@@ -14,7 +15,10 @@ class Request:
     """A kernel to improve. For a later round, ``document``, ``kernel`` and ``plan`` are those of the parent
     candidate; the workload stays the original's. ``tried`` holds (title, how it ended) of what was tried on this
     kernel before, ``applied`` the names of the ideas that the parent holds, oldest first. ``lossy``: the user allows
-    less precise arithmetic (tf32, half) and asks for it."""
+    less precise arithmetic (tf32, half) and asks for it.
+
+    For whoever reasons in words: ``facts`` are what is known of the kernel as it is, a sentence each; ``counters``
+    (name, value) what was counted of it; ``target`` the card. ``adviser`` is asked for ideas beside the catalogue."""
 
     document: Document
     kernel: Kernel
@@ -24,6 +28,10 @@ class Request:
     tried: tuple[tuple[str, str], ...] = ()
     lossy: bool = False
     applied: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    counters: tuple[tuple[str, float], ...] = ()
+    target: str = ""
+    adviser: Adviser | None = None
 
 
 @frozen

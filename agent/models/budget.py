@@ -55,13 +55,15 @@ class Budget:
 @define(eq=False)
 class Metered:
     """A model within a budget. What a question may take is cut to what is left; where nothing is left, it is not
-    asked. ``cancelled`` ends a question under way."""
+    asked. ``cancelled`` ends a question under way. After a failure that asking again would not mend (a key that is
+    refused, nobody who answers), nothing is asked any more: ``ended`` says why."""
 
     model: Model
     budget: Budget
     cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
     used: Usage = field(factory=Usage)
     waited: float = 0.0
+    ended: ModelError | None = None
 
     @property
     def name(self) -> str:
@@ -77,12 +79,15 @@ class Metered:
 
     def ask(self, messages: Sequence[Message], schema: Schema | None, limits: Limits) -> Reply:
         """As :meth:`Model.ask`; ModelError of kind ``caps`` where the budget does not cover the question."""
+        if self.ended is not None:
+            raise ModelError(self.ended.kind, str(self.ended))
         allowed = self._within(messages, limits)
         began = time.monotonic()
         try:
             reply = self.model.ask(messages, schema, allowed)
         except ModelError as error:
             self.used += error.usage
+            self.ended = error if error.final else None
             raise
         finally:
             self.waited += time.monotonic() - began
@@ -119,14 +124,3 @@ class Metered:
     def _enough(self, tokens: int, what: str) -> None:
         if tokens < LEAST_ANSWER:
             raise ModelError("caps", f"{what} do not cover the next question to {self.name}")
-
-
-def spent_words(meter: Metered) -> str:
-    """``12 requests, 8,412 tokens sent, 2,100 received, $0.0031``."""
-    used = meter.used
-    about = "" if used.exact else "about "
-    words = (
-        f"{used.requests} request{'s' * (used.requests != 1)}, {about}{used.sent:,} tokens sent, "
-        f"{about}{used.received:,} received"
-    )
-    return words if meter.dollars is None else f"{words}, {about}${meter.dollars:.4f}"

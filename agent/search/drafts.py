@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from agent.ideas.idea import Candidate, Idea
-from agent.ideas.source import Request, implement, propose
+from agent.ideas.source import NoCode, Request, implement, propose
 from agent.search import events
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
@@ -36,12 +36,17 @@ def _written(parent: Node, run: Run) -> list[Iterator[tuple[Candidate, Node]]]:
     proposed = propose(request)
     ideas = [idea for idea in proposed.ideas if _wanted(idea, run.options)]
     run.emit(events.IdeasFound(parent.identifier, tuple(ideas), proposed.considered))
-    return [_implemented(idea, request, parent) for idea in ideas]
+    return [_implemented(idea, request, parent, run) for idea in ideas]
 
 
-def _implemented(idea: Idea, request: Request, parent: Node) -> Iterator[tuple[Candidate, Node]]:
-    for candidate in implement(idea, request):
-        yield candidate, parent
+def _implemented(idea: Idea, request: Request, parent: Node, run: Run) -> Iterator[tuple[Candidate, Node]]:
+    if run.stopped():
+        return
+    try:
+        for candidate in implement(idea, request):
+            yield candidate, parent
+    except NoCode as problem:
+        run.emit(events.IdeaDropped(idea.title, str(problem)))
 
 
 def _breadth_first(

@@ -51,6 +51,14 @@ class IdeasFound:
 
 
 @frozen
+class IdeaDropped:
+    """An idea that came to no candidate: ``title`` and why."""
+
+    title: str
+    reason: str
+
+
+@frozen
 class RoundStarted:
     number: int
     candidates: int
@@ -78,6 +86,20 @@ class RoundEnded:
 
 
 @frozen
+class ModelUsed:
+    """What a model cost: tokens (``exact`` is False where the endpoint did not count them) and, with a known price,
+    dollars."""
+
+    name: str
+    place: str
+    requests: int
+    sent: int
+    received: int
+    exact: bool
+    dollars: float | None
+
+
+@frozen
 class Finished:
     """``reason``: ``done``, ``budget``, ``cancelled``, ``nothing applicable``, ``no headroom``, ``broken original``,
     or the kind of failure that kept the original from being prepared."""
@@ -92,8 +114,10 @@ Event = (
     | ContractFound
     | HeadroomFound
     | IdeasFound
+    | IdeaDropped
     | RoundStarted
     | CandidateJudged
     | RoundEnded
+    | ModelUsed
     | Finished
 )

@@ -5,13 +5,16 @@ from collections.abc import Callable
 
 from attrs import define, evolve, field
 
+from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
 from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure
+from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Candidate
 from agent.ideas.source import Request, program
 from agent.search import events
 from agent.search.duplicates import machine_key
+from agent.search.facts import counters, facts
 from agent.search.host.edits import host_edits
 from agent.search.node import Node
 from agent.search.options import SearchOptions
@@ -27,7 +30,7 @@ Emit = Callable[[events.Event], None]
 @define
 class Run:
     """The mutable state of one search. ``seen`` are hashes of texts and of machine code, ``expanded`` identifiers of
-    nodes that were parents, ``tried`` (title, how it ended)."""
+    nodes that were parents, ``tried`` (title, how it ended). ``prepared`` is there once the original is."""
 
     kernel: Kernel
     workload: Workload
@@ -36,6 +39,8 @@ class Run:
     options: SearchOptions
     trace: Trace
     listener: Emit
+    adviser: Adviser | None = None
+    prepared: Prepared | None = None
     began: float = field(factory=time.monotonic)
     judged: list[Node] = field(factory=list)
     seen: set[str] = field(factory=set)
@@ -56,6 +61,7 @@ class Run:
 def request_for(parent: Node, run: Run) -> Request:
     """What an idea source is asked about a node."""
     document = parent.program.document
+    known = run.prepared if run.adviser is not None else None  # only who reasons in words needs facts in words
     return Request(
         document=document,
         kernel=document.kernel(run.kernel.qualified_name),
@@ -65,6 +71,10 @@ def request_for(parent: Node, run: Run) -> Request:
         tried=tuple(run.tried),
         lossy=run.options.lossy,
         applied=tuple(idea.name for idea in parent.candidate.ideas) if parent.candidate else (),
+        facts=facts(parent, known) if known else (),
+        counters=counters(parent, known) if known else (),
+        target=run.setting.target.name,
+        adviser=run.adviser,
     )
 
 

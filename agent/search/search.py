@@ -1,6 +1,7 @@
 """The search: rounds of ideas and candidates, each judged before it counts."""
 
 import math
+from collections import deque
 
 from attrs import evolve, frozen
 
@@ -9,12 +10,15 @@ from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
+from agent.ideas.adviser import Adviser
+from agent.models.budget import Metered
 from agent.search import events
 from agent.search.drafts import drafts
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
+from agent.search.repairs import mended
 from agent.search.run import Emit, Run, machine_key_of
 from agent.search.select import WORTH_SHOWING, front, survivors
 from agent.search.trace import Trace
@@ -45,10 +49,12 @@ def search(
     options: SearchOptions,
     trace: Trace,
     emit: Emit,
+    adviser: Adviser | None = None,
 ) -> Outcome:
-    """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict."""
+    """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict.
+    ``adviser`` is asked for ideas beside the catalogue."""
     root = Node("0", original, None, None, None)
-    run = Run(kernel, workload, root, setting, options, trace, emit)
+    run = Run(kernel, workload, root, setting, options, trace, emit, adviser)
     run.emit(
         events.Started(
             kernel.qualified_name,
@@ -62,6 +68,8 @@ def search(
     run.emit(events.WorkloadFound(arguments(workload), origin(workload)))
     prepared = prepare(original, workload, setting)
     outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
+    if adviser is not None and isinstance(adviser.model, Metered):
+        run.emit(_model_used(adviser.model))
     run.emit(events.Finished(outcome.reason, outcome.message))
     return outcome
 
@@ -82,14 +90,20 @@ def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None
     return None
 
 
+def _model_used(meter: Metered) -> events.ModelUsed:
+    used = meter.used
+    return events.ModelUsed(meter.name, meter.place, used.requests, used.sent, used.received, used.exact, meter.dollars)
+
+
 def _rounds(prepared: Prepared, run: Run) -> Outcome:
+    run.prepared = prepared
     parents: tuple[Node, ...] = (run.original,)
     best = 1.0
     run.seen |= {fingerprint(run.original.program), machine_key_of(run.original, run) or ""}
     for number in range(1, run.options.rounds + 1):
         fresh = _round(number, parents, prepared, run)
         if not fresh and number == 1 and not run.stopped():
-            return Outcome("nothing applicable", "no idea of the catalogue applies to this kernel; see `considered`")
+            return Outcome("nothing applicable", _nothing(run))
         run.expanded |= {parent.identifier for parent in parents}
         parents = survivors([node for node in run.judged if node.identifier not in run.expanded], run.options.beam)
         reached = max((node.ratio for node in run.judged if node.verdict and node.verdict.shown), default=1.0)
@@ -103,6 +117,11 @@ def _rounds(prepared: Prepared, run: Run) -> Outcome:
     reason = "budget" if run.exhausted() else "done"
     message = "" if shown else "no rewrite was right and faster; the original stays"
     return Outcome(reason, message, shown)
+
+
+def _nothing(run: Run) -> str:
+    beside = " and the other ideas came to no code" if run.adviser is not None else ""
+    return f"no idea of the catalogue applies to this kernel{beside}; see `considered`"
 
 
 def _share(number: int, run: Run) -> int:
@@ -125,14 +144,14 @@ def _tune(prepared: Prepared, run: Run) -> None:
 
 def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run) -> list[Node]:
     """One round: ideas for each parent, candidates for each idea, a screen verdict for each candidate."""
-    waiting, duplicates = drafts(number, parents, run)
-    if not waiting:
+    found, duplicates = drafts(number, parents, run)
+    if not found:
         return []
-    run.emit(events.RoundStarted(number, min(len(waiting), _share(number, run))))
+    waiting = deque(found[: _share(number, run)])
+    run.emit(events.RoundStarted(number, len(waiting)))
     nodes: list[Node] = []
-    for node in waiting[: _share(number, run)]:
-        if run.stopped():
-            break
+    while waiting and not run.stopped():
+        node = waiting.popleft()
         key = machine_key_of(node, run)
         if key is not None and key in run.seen:
             duplicates += 1
@@ -148,6 +167,8 @@ def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run)
         run.judged.append(node)
         run.tried.append((node.title, _how_it_ended(verdict)))
         run.emit(_judged(number, node, verdict, ""))
+        if (again := mended(node, run)) is not None:
+            waiting.appendleft(again)
     run.emit(_round_ended(number, nodes, duplicates, run))
     return nodes
 

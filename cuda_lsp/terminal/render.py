@@ -74,6 +74,18 @@ def _ideas(event: events.IdeasFound) -> Iterable[str]:
             yield line("", f"  may break: {idea.risk}")
 
 
+def _dropped(event: events.IdeaDropped) -> Iterable[str]:
+    yield line("", f"{event.title}: no code: {event.reason}")
+
+
+def _model(event: events.ModelUsed) -> Iterable[str]:
+    about = "" if event.exact else "about "
+    money = "" if event.dollars is None else f", {about}${event.dollars:.4f}"
+    asked = f"{event.requests} request{'s' * (event.requests != 1)}"
+    tokens = f"{about}{event.sent:,} tokens sent, {about}{event.received:,} received"
+    yield line("model", f"{event.name} at {event.place}: {asked}, {tokens}{money}")
+
+
 def _judged(event: events.CandidateJudged) -> Iterable[str]:
     text = verdict_text(event.verdict) if event.verdict else event.note
     if event.verdict and event.note:
@@ -104,6 +116,8 @@ _WRITERS: dict[type, Callable[..., Iterable[str]]] = {
     events.ContractFound: _contract,
     events.HeadroomFound: _headroom,
     events.IdeasFound: _ideas,
+    events.IdeaDropped: _dropped,
+    events.ModelUsed: _model,
     events.CandidateJudged: _judged,
     events.RoundEnded: _round_ended,
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.models.budget import Budget, Caps, Metered, Price, spent_words
+from agent.models.budget import Budget, Caps, Metered, Price
 from agent.models.model import Limits, Message, ModelError, Reply, Usage
 from agent.models.replay import Answer, Scripted
 
@@ -23,14 +23,14 @@ def test_spending_adds_up_and_is_said() -> None:
         meter.ask(QUESTION, None, Limits())
     # 4000 tokens at $0.50 and 500 at $2.00 a million
     assert meter.dollars == pytest.approx(0.002 + 0.001)
-    assert spent_words(meter) == "2 requests, 4,000 tokens sent, 500 received, $0.0030"
+    assert meter.used == Usage(4000, 500, 2)
 
 
 def test_failed_questions_cost_too() -> None:
     meter = metered(Budget(), ModelError("cut off", "broke off", Usage(50, 20, 5, exact=False)))
     with pytest.raises(ModelError):
         meter.ask(QUESTION, None, Limits())
-    assert spent_words(meter) == "5 requests, about 50 tokens sent, about 20 received"
+    assert meter.used == Usage(50, 20, 5, exact=False)
 
 
 def test_tokens_run_out_before_the_question_is_asked() -> None:
@@ -90,3 +90,15 @@ def test_cancelling_reaches_the_model() -> None:
     with pytest.raises(ModelError) as caught:
         meter.ask(QUESTION, None, Limits())
     assert caught.value.kind == "cancelled"
+
+
+def test_after_a_failure_for_good_nothing_is_asked() -> None:
+    meter = metered(Budget(), ModelError("unauthorised", "the key is refused"), paid(1, 1))
+    for _ in range(2):
+        with pytest.raises(ModelError, match="the key is refused"):
+            meter.ask(QUESTION, None, Limits())
+    assert len(meter.model.asked) == 1  # type: ignore[attr-defined]
+    busy = metered(Budget(), ModelError("busy", "try later"), paid(1, 1))
+    with pytest.raises(ModelError):
+        busy.ask(QUESTION, None, Limits())
+    assert busy.ask(QUESTION, None, Limits()).text == "ok"
