@@ -1,11 +1,18 @@
 """The declared size on sampled blocks: what hangs on blocks that were left out is not compared."""
 
+import pytest
 from attrs import evolve
 
+from agent.evaluation.gates import memory
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.sizes import Sizes
+from agent.evaluation.trial import Trial
+from agent.execution.compiler.result import Build
+from agent.execution.device import Answer
 from agent.workload.expression import Expression
 from agent.workload.plan import Launch
+from agent.workload.program import Program
 from tests.evaluation.kernels import original, rewrite, setting
 
 DIRECTIVE = """
@@ -46,3 +53,20 @@ def test_a_maximum_does_not_hide_a_block_that_was_left_out() -> None:
     verdict = judge(found, rewrite(POOLED, evolve(program.plan, steps=wide)), scope="relaunch")
     assert verdict.correctness.state == "right", verdict.correctness
     assert "n=4000000" in verdict.correctness.sampled
+
+
+def test_a_check_that_takes_too_long_is_not_checked_rather_than_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checks for races count every step, of unoptimised code too; what is endless was refused before them."""
+    program, workload = original(POOLED)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared)
+    patient = memory._run
+
+    def hasty(trial: Trial, program: Program, built: Build, sizes: Sizes) -> Answer:
+        short = evolve(trial.prepared, setting=evolve(trial.prepared.setting, step_cap=100))
+        return patient(evolve(trial, prepared=short), program, built, sizes)
+
+    monkeypatch.setattr(memory, "_run", hasty)
+    verdict = judge(found, rewrite(POOLED.replace("x[i], 0.0f", "0.0f, x[i]"), program.plan))
+    assert verdict.correctness.state == "right", verdict.correctness
+    assert any("memory and races" in note and "too long" in note for note in verdict.evidence.not_checked)
