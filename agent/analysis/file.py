@@ -6,7 +6,8 @@ reads that function anew and nothing else.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -18,6 +19,7 @@ from agent.analysis.formulas import Formula, formula_of
 from agent.analysis.symbols import reference_takers
 from agent.analysis.syntax import text
 from agent.source.document import Document
+from agent.source.parsing import changed_range
 
 CONTAINERS = frozenset(
     (
@@ -57,10 +59,41 @@ class _Item:
     formulas: tuple[tuple[str, Formula], ...] = ()
 
 
-@lru_cache(maxsize=8)
+Places = dict[tuple[int, int, int], _Item]
+"""What was read, by the bytes where it begins and ends and by its kind: what the same text means depends on what stands
+around it."""
+
+
+@frozen(eq=False)
+class _Reading:
+    document: Document
+    places: Places
+    items: list[_Item]
+    facts: FileFacts
+
+
+_readings: deque[_Reading] = deque(maxlen=8)
+
+
 def file_facts(document: Document) -> FileFacts:
     """What the file of a document says to all its kernels."""
-    whole = _merged(document.tree.root_node)
+    newest = list(_readings)[::-1]
+    there = next((one for one in newest if one.document is document), None)
+    if there is None:
+        before = next((one for one in newest if one.document.path == document.path), None)
+        there = _reading(document, before)
+        _readings.append(there)
+    return there.facts
+
+
+def _reading(document: Document, before: _Reading | None) -> _Reading:
+    reader = _Reader(document, before)
+    items = reader.items(document.tree.root_node)
+    facts = before.facts if before is not None and before.items == items else _facts(_merged(items))
+    return _Reading(document, reader.places, items, facts)
+
+
+def _facts(whole: _Item) -> FileFacts:
     return FileFacts(
         constants=folded((*whole.macros, *whole.variables)),
         takers=whole.takers | {"swap"},
@@ -71,23 +104,55 @@ def file_facts(document: Document) -> FileFacts:
     )
 
 
-_seen: dict[bytes, _Item] = {}
+_seen: dict[tuple[bytes, int], _Item] = {}
 MOST_ITEMS = 50_000
+_NOTHING = _Item()
 
 
-def _item(node: Node) -> _Item:
-    source = node.text or b""
-    key = blake2b(source, digest_size=16).digest()
-    found = _seen.get(key)
-    if found is None:
-        if len(_seen) >= MOST_ITEMS:
-            _seen.clear()
-        found = _seen[key] = _merged(node) if node.type in CONTAINERS else _read(node, source)
-    return found
+class _Reader:
+    """Reads the items of a document. Where the text is that of an earlier reading, so is what it says."""
+
+    def __init__(self, document: Document, before: _Reading | None) -> None:
+        self.places: Places = {}
+        self._before: Places = before.places if before else {}
+        old = before.document.blanked if before else b""
+        self._start, old_end, self._end = changed_range(old, document.blanked)
+        self._by = self._end - old_end
+
+    def items(self, container: Node) -> list[_Item]:
+        """What the items in a container say, those left out that say nothing."""
+        found = map(self._item, container.named_children)
+        return [item for item in found if item is not _NOTHING]
+
+    def _item(self, node: Node) -> _Item:
+        start, end, kind = node.start_byte, node.end_byte, node.kind_id
+        found: _Item | None = None
+        if end <= self._start:
+            found = self._before.get((start, end, kind))
+        elif start >= self._end:
+            found = self._before.get((start - self._by, end - self._by, kind))
+        if found is None:
+            found = self._read(node)
+        self.places[start, end, kind] = found
+        return found
+
+    def _read(self, node: Node) -> _Item:
+        if node.type == "comment":
+            return _NOTHING
+        source = node.text or b""
+        key = (blake2b(source, digest_size=16).digest(), node.kind_id)
+        found = _seen.get(key)
+        if found is None:
+            if len(_seen) >= MOST_ITEMS:
+                _seen.clear()
+            read = _merged(self.items(node)) if node.type in CONTAINERS else _read(node, source)
+            found = _seen[key] = _NOTHING if read == _NOTHING else read
+        return found
 
 
-def _merged(container: Node) -> _Item:
-    items = [_item(child) for child in container.named_children if child.type != "comment"]
+def _merged(items: Sequence[_Item]) -> _Item:
+    if len(items) < 2:
+        return items[0] if items else _NOTHING
     return _Item(
         macros=tuple(pair for item in items for pair in item.macros),
         variables=tuple(pair for item in items for pair in item.variables),

@@ -50,17 +50,18 @@ class Shape:
 def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
     """The launches of a kernel in its file; none where several kernels have its name and it cannot be told whose they
     are."""
-    return _by_kernel(document).get(kernel.name, ())
+    return tuple(document.launches[at] for at in _by_kernel(document).get(kernel.name, ()))
 
 
 @lru_cache(maxsize=8)
-def _by_kernel(document: Document) -> Mapping[str, tuple[LaunchSite, ...]]:
-    owners = Counter(kernel.name for kernel in document.kernels)
-    found: dict[str, list[LaunchSite]] = {}
-    for site in document.launches:
+def _by_kernel(document: Document) -> Mapping[str, tuple[int, ...]]:
+    """By the name of a kernel, which of the document's launches are of it."""
+    owners = Counter(kernel.name for kernel in document.kernels.as_read)
+    found: dict[str, list[int]] = {}
+    for at, site in enumerate(document.launches.as_read):
         if owners[site.kernel] == 1 and site.damage is None:
-            found.setdefault(site.kernel, []).append(site)
-    return {name: tuple(sites) for name, sites in found.items()}
+            found.setdefault(site.kernel, []).append(at)
+    return {name: tuple(places) for name, places in found.items()}
 
 
 def shape(document: Document, site: LaunchSite) -> Shape:
