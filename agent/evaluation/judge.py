@@ -5,14 +5,18 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
 
+from attrs import evolve
+
 from agent.evaluation.comparators.base import LESS, Errors, worst
 from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
 from agent.evaluation.gates import gates
 from agent.evaluation.limits import limits
+from agent.evaluation.measurement import evidence_of, measured_speed
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
-from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
+from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Timing, Verdict
 from agent.execution.device import Fault
+from agent.execution.timing import Timer
 from agent.source.errors import SourceError
 from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
@@ -80,7 +84,10 @@ def _estimate(trial: Trial) -> Estimate | str:
 
 
 def _speed(trial: Trial, estimated: Estimate | str) -> Speed:
-    return speed(trial.prepared.original_estimate, estimated, trial.prepared.setting)
+    if trial.measured is not None and not trial.untimed:
+        return measured_speed(trial.measured, trial.elsewhere, trial.floor)
+    found = speed(trial.prepared.original_estimate, estimated, trial.prepared.setting)
+    return evolve(found, note="; ".join(filter(None, (trial.untimed, found.note))))
 
 
 def _correctness(trial: Trial, state: str, reason: str, fault: Fault | None) -> Correctness:
@@ -139,7 +146,15 @@ def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
         resources=trial.resources,
         not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond)),
         tool=tool(),
+        timing=_timing(trial),
     )
+
+
+def _timing(trial: Trial) -> Timing | None:
+    timer = trial.prepared.setting.device
+    if trial.measured is None or not isinstance(timer, Timer):
+        return None
+    return evidence_of(trial.measured, trial.floor, timer.figures())
 
 
 def _worst_errors(trial: Trial) -> dict[str, float]:

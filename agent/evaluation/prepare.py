@@ -19,6 +19,7 @@ from agent.evaluation.truth import Bench, Truth, outputs, truth
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.device import Answer, Device, Fault
+from agent.execution.timing import Timed
 from agent.source.errors import SourceError
 from agent.source.slicing import device_slice
 from agent.workload.errors import WorkloadError
@@ -54,6 +55,7 @@ class Cache:
     samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)
     largest: dict[str, Case | None] = field(factory=dict, repr=False)
     hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
+    controls: dict[object, Timed] = field(factory=dict, repr=False)
 
 
 @frozen(eq=False)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from attrs import evolve, field, frozen
 
 from agent.evaluation.comparators import Comparison
+from agent.evaluation.floor import Floor
+from agent.evaluation.measurement import Measurement
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.verdict import GateResult
 from agent.execution.compiler.result import Build, Resources
@@ -19,7 +21,8 @@ NOT_APPLICABLE, NOT_CHECKED = "not applicable", "not checked"
 @frozen
 class Trial:
     """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran;
-    ``beyond``: sizes above the declared ones ran too, on sampled blocks."""
+    ``beyond``: sizes above the declared ones ran too, on sampled blocks. ``measured`` is the timing at the declared
+    size, ``elsewhere`` those at others, ``untimed`` why there is none, where one was expected."""
 
     prepared: Prepared = field(repr=False)
     candidate: Program = field(repr=False)
@@ -36,6 +39,10 @@ class Trial:
     oracle_used: bool = False
     beyond: bool = False
     not_checked: tuple[str, ...] = ()
+    measured: Measurement | None = field(default=None, repr=False)
+    elsewhere: tuple[Measurement, ...] = field(default=(), repr=False)
+    floor: Floor | None = None
+    untimed: str = ""
     resources: Mapping[str, tuple[Resources | None, Resources | None]] = field(factory=dict)
 
     def unchecked(self, *words: str) -> "Trial":

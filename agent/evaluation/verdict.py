@@ -37,11 +37,25 @@ class Precision:
 
 
 @frozen
+class SizeSpeed:
+    """One size's measured ratio with its interval; ``state``: ``faster``, ``slower`` or ``same``."""
+
+    size: str
+    state: str
+    ratio: float
+    low: float
+    high: float
+
+
+@frozen
 class Speed:
     """``state``: ``faster``, ``not faster``, ``mixed`` (measured), ``estimated``, ``timing not verified`` or ``none``.
 
     ``ratio`` is old time / new time. ``low``/``high`` are a 95 % interval and exist only when measured. An estimate
-    carries the ``target`` card, the term that ``limits`` each side and both estimated times in seconds.
+    carries the ``target`` card, the term that ``limits`` each side and both estimated times in seconds. A measurement
+    is of the size ``at`` over a flushed cache; ``warm`` is the ratio with the inputs just read, ``others`` are further
+    sizes, ``floor`` the part of the card's own peak bandwidth that the candidate reached on the bytes that no program
+    can save.
     """
 
     state: str
@@ -54,6 +68,10 @@ class Speed:
     original_limit: str = ""
     candidate_limit: str = ""
     note: str = ""
+    at: str = ""
+    warm: float | None = None
+    others: tuple[SizeSpeed, ...] = ()
+    floor: float | None = None
 
 
 @frozen
@@ -64,6 +82,38 @@ class GateResult:
     outcome: str
     reason: str
     seconds: float = 0.0
+
+
+@frozen
+class Timing:
+    """How a speed was measured, at the declared size. Times are medians in seconds for one call.
+
+    ``clocks``: least and most MHz of the multiprocessors, then of the memory. ``processes`` of ``blocks`` blocks in
+    all, four calls each; ``sets`` of buffers between two events. ``control_low``/``control_high``: the original against
+    itself. ``first_*``: the very first call in a process. ``flush_bytes`` were read before each cold call.
+    """
+
+    card: str
+    uuid: str
+    driver: str
+    clocks: tuple[int, ...]
+    processes: int
+    blocks: int
+    sets: int
+    original_seconds: float
+    candidate_seconds: float
+    control_low: float
+    control_high: float
+    warm_original_seconds: float | None
+    warm_candidate_seconds: float | None
+    first_original_seconds: float
+    first_candidate_seconds: float
+    overhead_seconds: float
+    flush_bytes: int
+    samples: tuple[tuple[float, float, float, float], ...]
+    floor_seconds: float | None = None
+    floor_words: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @frozen
@@ -85,6 +135,7 @@ class Evidence:
     resources: Mapping[str, tuple[Resources | None, Resources | None]]
     not_checked: tuple[str, ...]
     tool: str
+    timing: Timing | None = None
 
 
 @frozen

@@ -21,7 +21,8 @@ FORMULAS = (
 )  # fmt: skip
 """In the order of the kernel's own list."""
 
-_DTYPES = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3}
+NUMBERS = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3}
+"""The float types as the kernels count them."""
 _WIDTHS = {1: 4, 2: 5, 4: 6, 8: 7}
 _LAYOUT = struct.Struct("<QQiiii4d4Q4d")
 _LARGEST = 2**63
@@ -52,7 +53,7 @@ class Form:
     def packed(self, seed: int) -> bytes:
         """The kernel's parameter, for the contents of this seed."""
         reals, wholes = (*self.reals, 0.0, 0.0, 0.0, 0.0)[:4], (*self.wholes, 0, 0, 0, 0)[:4]
-        kind = _DTYPES.get(self.scalar, _WIDTHS[dtypes.size_of(self.scalar)])
+        kind = NUMBERS.get(self.scalar, _WIDTHS[dtypes.size_of(self.scalar)])
         return _LAYOUT.pack(
             random.key(seed, self.stream), self.count, FORMULAS.index(self.formula), kind,
             self.free, self.bounds is not None, *reals, *(value % 2**64 for value in wholes),

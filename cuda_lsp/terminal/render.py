@@ -157,12 +157,25 @@ def speed_text(speed: Speed) -> str:
         unverified = "timing not verified, " if speed.state != "estimated" else ""
         return f"{unverified}est. {down(speed.ratio)} on {speed.target}, not measured"
     if speed.ratio is not None and speed.low is not None and speed.high is not None:
-        return f"{speed.state}, {down(speed.ratio)} (95 %: {speed.low:.2f} to {speed.high:.2f})"
+        return _measured_text(speed, speed.ratio, speed.low, speed.high)
     return (
         f"{speed.state}{f' ({speed.note})' if speed.note else ''}"
         if speed.state != "none"
         else f"no speed ({speed.note})"
     )
+
+
+def _measured_text(speed: Speed, ratio: float, low: float, high: float) -> str:
+    parts = [f"{speed.state}, {down(ratio)} (95 %: {low:.2f} to {high:.2f})" + (f" at {speed.at}" if speed.at else "")]
+    ratios = [other.ratio for other in speed.others]
+    if ratios:
+        least, most = down(min(ratios)), down(max(ratios))
+        span = least if least == most else f"{least} to {most}"
+        parts.append(f"{span} at {len(ratios)} other size{'s' * (len(ratios) != 1)}")
+    if speed.warm is not None and abs(speed.warm / ratio - 1) > 0.05:
+        parts.append(f"{down(speed.warm)} with its inputs in the cache")
+    text = ", ".join(parts)
+    return f"{text}; {speed.floor:.0%} of the floor" if speed.floor else text
 
 
 def why_text(verdict: Verdict) -> str:

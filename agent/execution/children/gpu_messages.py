@@ -18,7 +18,7 @@ class Warm:
 @frozen
 class Card:
     """``capability`` is 90 for sm_90. ``shared_optin`` is the most shared memory a block can have, in bytes.
-    ``missing`` says why there is no card to use (empty if there is one)."""
+    ``missing`` says why there is no card to use (empty if there is one); ``address`` is its place on the PCI bus."""
 
     name: str
     capability: int
@@ -26,6 +26,7 @@ class Card:
     memory: int
     shared_optin: int
     missing: str = ""
+    address: str = ""
 
 
 @frozen

@@ -12,25 +12,15 @@ import numpy.typing as npt
 from attrs import define, evolve, field
 
 from agent.execution.children import gpu_messages as say
+from agent.execution.children import measuring
+from agent.execution.children import timing_messages as timing
+from agent.execution.children.cuda_errors import fault_kind, out_of_memory
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 
 # Bytes before and after each buffer that nobody may touch; also what makes buffers start at 256-byte boundaries.
 GUARD = 256 << 10
 GUARD_BYTE = 0xA5
-
-# CUDA's name for an error -> our name for what the kernel did.
-_FAULTS = {
-    "cudaErrorIllegalAddress": "illegal address",
-    "cudaErrorMisalignedAddress": "misaligned access",
-    "cudaErrorInvalidAddressSpace": "illegal address",
-    "cudaErrorInvalidPc": "illegal instruction",
-    "cudaErrorIllegalInstruction": "illegal instruction",
-    "cudaErrorHardwareStackError": "stack overflow",
-    "cudaErrorAssert": "trap",
-    "cudaErrorLaunchFailure": "launch failure",
-    "cudaErrorLaunchTimeout": "timeout",
-}
 
 
 @define
@@ -55,9 +45,17 @@ def main() -> None:
     job: list[say.Job] = []
 
     def handle(channel: Channel) -> None:
-        request = channel.receive(say.AskCard, say.Warm, say.Job, say.Go, say.Read)
+        request = channel.receive(
+            say.AskCard, say.Warm, say.Job, say.Go, say.Read, timing.Calibrate, timing.Measure, timing.Recompute
+        )
         if isinstance(request, say.AskCard):
             channel.send(card)
+        elif isinstance(request, timing.Calibrate):
+            channel.send(measuring.calibrate(driver, runtime, request))
+        elif isinstance(request, timing.Measure):
+            channel.send(measuring.measure(driver, runtime, request, channel))
+        elif isinstance(request, timing.Recompute):
+            channel.send(measuring.recompute(driver, runtime, request, channel))
         elif isinstance(request, say.Warm):
             channel.send(_warm(runtime, card))
         elif isinstance(request, say.Job):
@@ -82,6 +80,7 @@ def _card(runtime: Any) -> say.Card:
         runtime.driverGetVersion(),
         properties["totalGlobalMem"],
         runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
+        address=runtime.deviceGetPCIBusId(0),
     )
 
 
@@ -146,7 +145,7 @@ def _run(driver: Any, runtime: Any, card: say.Card, job: say.Job, memory: Memory
             runtime.deviceSynchronize()
         except Exception as error:
             label = step.label if isinstance(step, say.LaunchStep) else ""
-            kind = next((kind for name, kind in _FAULTS.items() if name in str(error)), "refused")
+            kind = fault_kind(error)
             message = _launch_words(error, step, card) if isinstance(step, say.LaunchStep) else str(error)
             return say.Ran(kind, message, label, time.perf_counter() - start)
     seconds = time.perf_counter() - start
@@ -204,7 +203,7 @@ def _copy_out(runtime: Any, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
 
 def _words(error: Exception, job: say.Job) -> str:
     text = str(error)
-    if "MemoryAllocation" in text or "OUT_OF_MEMORY" in text:
+    if out_of_memory(error):
         total = sum(region.nbytes for region in job.regions) / 1e9
         return f"the card has not enough memory for {total:.2f} GB of buffers; try smaller sizes"
     if "NO_BINARY_FOR_GPU" in text or "INVALID_IMAGE" in text:

@@ -6,16 +6,24 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import numpy as np
+from attrs import evolve
 
 from agent.execution.children import gpu_messages as say
+from agent.execution.children.timing_messages import Calibrate, Calibrated, Measure, Measured, Recompute
+from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.compiler.slices import mend_compiler
 from agent.execution.device import Answer, Bytes, Fault, Request, Where
+from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, contents, make_job
+from agent.execution.gpu.lock import LockCancelled
+from agent.execution.gpu.support import support
+from agent.execution.nvml import watch
 from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
+from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -37,7 +45,9 @@ class Gpu:
         self.card = card
         self._lock = threading.Lock()
         self._warm: Child | None = None
+        self._ready: list[Child] = []
         self._timer: threading.Timer | None = None
+        self._figures: Figures | str | None = None
         atexit.register(self.close)
 
     @property
@@ -52,11 +62,16 @@ class Gpu:
     def run(self, request: Request) -> Answer:
         """Run it; whatever happens to the runner, the answer says so and the next run is none the worse."""
         start = time.monotonic()
-        if (problem := self._refusal(request)) is not None:
+        if request.blocks is not None:
+            return _answer("refused", "a card runs whole launches; only the emulator can run chosen blocks")
+        if (problem := self._refusal(request.build)) is not None:
             return _answer("refused", problem)
         child = self._take()
         try:
-            return self._in_child(child, request)
+            with lock.held(self.card.address, False, request.cancelled):
+                return self._in_child(child, request)
+        except LockCancelled:
+            return _answer("cancelled", "the run was cancelled while another process was timing on the card", start)
         except BadRequest as error:
             return _answer("refused", str(error))
         except ChildTimeout:
@@ -74,22 +89,107 @@ class Gpu:
     def close(self) -> None:
         """Let the waiting runner go, and its memory on the card with it."""
         with self._lock:
-            child, self._warm = self._warm, None
+            waiting, self._warm, self._ready = [self._warm, *self._ready], None, []
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-        if child is not None:
+        for child in waiting:
+            if child is not None:
+                child.close()
+
+    def figures(self) -> Figures | str:
+        """The card's own peaks: from the cache of an earlier run, else measured now."""
+        if self._figures is None:
+            self._figures = peaks.figures(self.card, self.arch, self._calibrated)
+        return self._figures
+
+    def ready(self, count: int) -> None:
+        """Start so many runners at once and wait until each has its context: nothing is begun while others time."""
+        fresh = [_start() for _ in range(count - len(self._ready))]
+        for child in fresh:
+            with contextlib.suppress(ChildDied, ChildTimeout):
+                child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS)
+                self._ready.append(child)
+
+    def race(self, race: Race) -> Timed:
+        """Time two programs in one fresh process; whatever happens to it, the answer says so."""
+        return self._timing(race, lambda built, flush: racing.measure(race, built, flush, self._set_memory))
+
+    def alone(self, race: Race, timed: Timed) -> Timed:
+        """What the last side answers to the same calls where nobody times it."""
+        return self._timing(race, lambda built, flush: racing.recompute(race, built, timed))
+
+    @property
+    def _set_memory(self) -> int:
+        return min(4 << 30, self.card.memory // 8)
+
+    def _timing(self, race: Race, ask: Callable[[Build, int], Measure | Recompute]) -> Timed:
+        figures, built = self.figures(), support(self.arch)
+        if isinstance(figures, str) or isinstance(built, CompileFailure):
+            return Timed("unavailable", figures if isinstance(figures, str) else built.message)  # type: ignore[union-attr]
+        problem = next(filter(None, (self._refusal(side.build) for side in race.sides)), None)
+        if problem is not None:
+            return Timed("refused", problem)
+        child: Child | None = None
+        try:
+            request = ask(built, figures.flush)
+            with lock.held(self.card.address, True, race.cancelled) as note:
+                child = self._take_ready()
+                foreign = self._foreign()
+                measured: Measured = child.converse(
+                    lambda channel: _send(channel, request, racing.chunks(race)), race.seconds, race.cancelled
+                )
+            found = racing.timed(measured, race, foreign)
+            return evolve(found, unwatched="; ".join(filter(None, (found.unwatched, note))))
+        except BadRequest as error:
+            return Timed("refused", str(error))
+        except ChildTimeout:
+            return Timed("timeout", f"the timing did not end within {race.seconds:g} s; its process was killed")
+        except (ChildCancelled, LockCancelled):
+            return Timed("cancelled", "cancelled")
+        except ChildDied as death:
+            return Timed("crashed", f"the process that timed it died: {death}")
+        finally:
+            if child is not None:
+                child.close()
+
+    def _take_ready(self) -> Child:
+        while self._ready:
+            child = self._ready.pop()
+            if child.alive:
+                return child
+            child.close()
+        child = self._take()
+        child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS)
+        return child
+
+    def _foreign(self) -> int:
+        """Other processes that hold a compute context on the card. Ids say nothing inside a container, so they are
+        counted: all but ours."""
+        watching = watch(self.card.address)
+        computing = None if isinstance(watching, str) else watching.computing()
+        with self._lock:
+            ours = 1 + len(self._ready) + (self._warm is not None)
+        return max(0, len(computing) - ours) if computing else 0
+
+    def _calibrated(self, request: Calibrate) -> Calibrated:
+        child = self._take_ready()
+        try:
+            with lock.held(self.card.address, True):
+                found: Calibrated = child.converse(lambda channel: _ask(channel, request, Calibrated), _START_SECONDS)
+                return found
+        except (ChildDied, ChildTimeout) as failure:
+            return Calibrated(f"the process that measured the card failed: {failure}")
+        finally:
             child.close()
 
-    def _refusal(self, request: Request) -> str | None:
-        if request.blocks is not None:
-            return "a card runs whole launches; only the emulator can run chosen blocks"
-        if not request.build.cubin:
+    def _refusal(self, build: Build) -> str | None:
+        if not build.cubin:
             return "the build holds no machine code; compile it for a real architecture (sm_90, not compute_90)"
-        number = int("".join(filter(str.isdigit, request.build.arch)))
+        number = int("".join(filter(str.isdigit, build.arch)))
         same_family = number // 10 == self.card.capability // 10 and number <= self.card.capability
         if not same_family:
-            return f"the build is for {request.build.arch}, the {self.name} is {self.arch}: compile for {self.arch}"
+            return f"the build is for {build.arch}, the {self.name} is {self.arch}: compile for {self.arch}"
         return None
 
     def _in_child(self, child: Child, request: Request) -> Answer:
@@ -149,6 +249,14 @@ def _start() -> Child:
 def _ask(channel: Channel, request: object, answer: type[T]) -> T:
     channel.send(request)
     reply: T = channel.receive(answer)
+    return reply
+
+
+def _send(channel: Channel, request: Measure | Recompute, contents: Iterator[say.Chunk]) -> Measured:
+    channel.send(request)
+    for chunk in contents:
+        channel.send(chunk)
+    reply: Measured = channel.receive(Measured)
     return reply
 
 

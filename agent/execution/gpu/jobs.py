@@ -23,7 +23,7 @@ def make_job(request: Request) -> say.Job:
     for name in request.outputs:
         _known(name, names, "an output")
     regions = tuple(_region(image, build.symbols, names) for image in request.images)
-    return say.Job(build.cubin, regions, tuple(_step(step, build.entries, names) for step in request.steps))
+    return say.Job(build.cubin, regions, tuple(make_step(step, build.entries, names) for step in request.steps))
 
 
 def _region(image: Image, symbols: Mapping[str, str], names: set[str]) -> say.Region:
@@ -40,7 +40,10 @@ def _region(image: Image, symbols: Mapping[str, str], names: set[str]) -> say.Re
     return say.Region(image.name, image.nbytes, image.offset, image.alias, symbol, fill, own and fill is None)
 
 
-def _step(step: BoundStep, entries: Mapping[str, str], names: set[str]) -> say.LaunchStep | say.FillStep | say.CopyStep:
+def make_step(
+    step: BoundStep, entries: Mapping[str, str], names: set[str]
+) -> say.LaunchStep | say.FillStep | say.CopyStep:
+    """A step as the runner's. Raises BadRequest for what nothing has."""
     if isinstance(step, BoundFill):
         return say.FillStep(_known(step.buffer, names, "a fill"), step.byte)
     if isinstance(step, BoundCopy):

@@ -59,14 +59,21 @@ def _buffer(dtype: str, kind: str, low: float | None, high: float | None) -> Bou
     return BoundBuffer("x", dtype, COUNT, COUNT * size, Access.IN, Domain(kind), low, high)
 
 
-def made(device: Device, build: Build, form: forms.Form, seed: int) -> Bytes:
-    """The scalars ``FIRST <= i < LAST`` as the kernel makes them."""
-    size = size_of(form.scalar)
-    texts = {"form": form.packed(seed), **dict(zip(("normal", "single", "slopes"), forms.tables(), strict=True))}
+def made(device: Device, build: Build, asked: list[forms.Form], seed: int) -> list[Bytes]:
+    """The scalars ``FIRST <= i < LAST`` of each form as the kernel makes them, all in one run."""
+    tables = dict(zip(("normal", "single", "slopes"), forms.tables(), strict=True))
+    texts = {**tables, **{f"form{number}": form.packed(seed) for number, form in enumerate(asked)}}
     images = [Image(name, len(data), np.frombuffer(data, np.uint8)) for name, data in texts.items()]
-    images.append(Image("out", size * (LAST - FIRST), Poison()))
-    arguments = (*(PointerArgument(image.name) for image in images), ValueArgument("u64", FIRST))
-    launch = BoundLaunch("door", (3, 1, 1), (128, 1, 1), 0, (*arguments, ValueArgument("u64", LAST)))
-    answer = device.run(Request(build, (launch,), tuple(images), ("out",)))
+    names = [f"out{number}" for number in range(len(asked))]
+    sizes = [size_of(form.scalar) * (LAST - FIRST) for form in asked]
+    images += [Image(name, size, Poison()) for name, size in zip(names, sizes, strict=True)]
+    launches = tuple(_launch(f"form{number}", *tables, name) for number, name in enumerate(names))
+    answer = device.run(Request(build, launches, tuple(images), tuple(names)))
     assert answer.status == "ok", answer.message
-    return answer.outputs["out"]
+    return [answer.outputs[name] for name in names]
+
+
+def _launch(*names: str) -> BoundLaunch:
+    pointers = tuple(PointerArgument(name) for name in names)
+    scalars = (ValueArgument("u64", FIRST), ValueArgument("u64", LAST))
+    return BoundLaunch("door", (3, 1, 1), (128, 1, 1), 0, (*pointers, *scalars))

@@ -1,5 +1,8 @@
 // What surrounds a timed call: reading the cache full, a blocker, digests of outputs. Uses mixed() of making.cu.
 
+// What a launch alone costs.
+extern "C" __global__ void idle() {}
+
 // Read `count` 16-byte words and keep the compiler from leaving that out.
 extern "C" __global__ void sweep(const uint4* data, u64 count, u32* sink) {
     u32 found = 0;

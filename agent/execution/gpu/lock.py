@@ -1,0 +1,62 @@
+"""One lock for each card, across processes and users: many may run at once, but who times is alone."""
+
+import contextlib
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from agent.execution.process import never
+
+
+class LockCancelled(Exception):
+    """The caller no longer wants the card."""
+
+
+def place(address: str) -> Path:
+    """The lock file of the card at this PCI address."""
+    return Path(tempfile.gettempdir()) / f"cuda-lsp-gpu-{re.sub(r'[^0-9A-Za-z]', '-', address) or 'unknown'}.lock"
+
+
+@contextlib.contextmanager
+def held(address: str, alone: bool, cancelled: Callable[[], bool] = never) -> Iterator[str]:
+    """Hold the card, ``alone`` or among others that only run. Gives a note where the platform has no such locks or the
+    file cannot be opened: then nothing keeps others away. Raises LockCancelled."""
+    if sys.platform == "win32":
+        yield "other processes were not kept off the card: this platform has no shared file locks"
+        return
+    with contextlib.ExitStack() as stack:
+        file = _open(place(address), stack)
+        if file is None:
+            yield f"other processes were not kept off the card: {place(address)} cannot be opened"
+            return
+        _wait(file, alone, cancelled)
+        yield ""
+
+
+def _open(path: Path, stack: contextlib.ExitStack) -> "IO[bytes] | None":
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            path.touch(mode=0o666)
+            path.chmod(0o666)
+    with contextlib.suppress(OSError):
+        return stack.enter_context(path.open("rb"))
+    return None
+
+
+def _wait(file: "IO[bytes]", alone: bool, cancelled: Callable[[], bool]) -> None:
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return
+        if cancelled():
+            raise LockCancelled
+        time.sleep(0.02)

@@ -1,0 +1,57 @@
+"""The card's lock: many may run, who times is alone."""
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.execution.gpu import lock
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no shared file locks there")
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
+    return "0000:0A:00.0"
+
+
+def test_runs_share_the_card(address: str) -> None:
+    with lock.held(address, alone=False) as one, lock.held(address, alone=False) as other:
+        assert (one, other) == ("", "")
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+def test_who_times_is_alone(address: str, first: bool, second: bool) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def hold() -> None:
+        with lock.held(address, alone=first):
+            entered.set()
+            leave.wait(5)
+            order.append("first leaves")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(5)
+    threading.Timer(0.1, leave.set).start()
+    with lock.held(address, alone=second):
+        order.append("second enters")
+    thread.join()
+    assert order == ["first leaves", "second enters"]
+
+
+def test_waiting_can_be_cancelled(address: str) -> None:
+    with lock.held(address, alone=True):
+        began = time.monotonic()
+        with pytest.raises(lock.LockCancelled), lock.held(address, False, lambda: time.monotonic() > began + 0.1):
+            pass
+
+
+def test_a_folder_that_cannot_be_written_is_said(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: "/nonexistent")
+    with lock.held(address, alone=True) as note:
+        assert "cannot be opened" in note
