@@ -1,0 +1,1 @@
+"""Tiles and register blocks for nests whose threads share operands."""

@@ -1,0 +1,497 @@
+"""A tiled kernel: operands staged in shared memory a step at a time, and several outputs a thread."""
+
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.affine import number
+from agent.analysis.loops import Loop
+from agent.analysis.patterns.product_nest import Load
+from agent.analysis.symbols import Symbol
+from agent.analysis.syntax import contains, descendants, expression_of
+from agent.ideas.product.launching import relaunched
+from agent.ideas.product.names import Names, Tile, key, names, together
+from agent.ideas.product.shape import Product, Side
+from agent.ideas.product.texts import (
+    Swaps,
+    coordinates_at,
+    inside,
+    names_outside,
+    needed,
+    seen,
+    substituted,
+    text_at,
+    uniform,
+    whole_places,
+    wrapped,
+)
+from agent.ideas.rewriting import Rewrite, indent_unit, with_unit
+from agent.source.edits import Edit
+from agent.source.span import Span
+from agent.workload.plan import Plan
+
+Lines = list[str]
+
+
+@frozen(eq=False)
+class Draft:
+    """What all parts of the new kernel are written from. ``cells`` names the accumulator of each element of global
+    memory that the nest changes."""
+
+    product: Product
+    tile: Tile
+    names: Names
+    same_launch: bool
+    cells: dict[int, str]
+
+
+def tiled(product: Product, tile: Tile, same_launch: bool) -> Rewrite:
+    """The kernel with its nest tiled. ``same_launch``: block and grid stay, each thread has one output."""
+    chosen = names(product)
+    draft = Draft(product, tile, chosen, same_launch, chosen.cells)
+    body = product.facts.body
+    inner = [child for child in body.named_children if child.type != "comment"]
+    unit = indent_unit(product.view.document, product.view.kernel)
+    lines = _indented([*_head(draft), "", *_opening(draft), *_turns(draft), *_closing(draft)])
+    width = max(100, *(len(line) for line in product.view.document.slice_text(product.view.kernel.span).split("\n")))
+    text = with_unit("\n".join(piece for line in lines for piece in wrapped(line, width)), unit)
+    edit = Edit(Span(inner[0].start_byte, inner[-1].end_byte), text.strip("\n ").lstrip("\t").encode())
+    plan: Plan | None = None if same_launch else relaunched(product, tile)
+    return Rewrite((edit,), plan=plan)
+
+
+def _indented(lines: Lines) -> Lines:
+    """Lines with one step of four blanks for each brace that is open; pieces of several lines keep their own steps."""
+    found: Lines = []
+    depth = 1
+    for piece in lines:
+        depth -= piece.startswith("}")
+        for line in piece.split("\n"):
+            found.append(line if not line or line.startswith("#") else "    " * depth + line)
+        depth += piece.endswith("{") and "\n" not in piece
+    return found
+
+
+def _head(draft: Draft) -> Lines:
+    product, tile, own = draft.product, draft.tile, draft.names
+    lines = [
+        "// The block brings a step of both operands into shared memory, then each thread multiplies out of registers."
+        if not tile.single
+        else "// The block brings a step of both operands into shared memory, where its threads share them.",
+        f"constexpr int {own.rows} = {tile.rows}, {own.cols} = {tile.cols}, {own.step} = {tile.step};  // of a block",
+    ]
+    if not tile.single:
+        lines.append(
+            f"constexpr int {own.own_rows} = {tile.own_rows}, {own.own_cols} = {tile.own_cols};  // of a thread"
+        )
+    for side, extent in ((product.rows, own.rows), (product.cols, own.cols)):
+        pad = 1 if tile.single else 4
+        align = "" if tile.single else "__align__(16) "
+        lines += [
+            f"__shared__ {align}{load.access.element} {own.tiles[key(load)]}[{own.step}][{extent} + {pad}];"
+            for load in side.loads
+        ]
+    lines += _indices(draft)
+    lines += _outer(draft)
+    lines += [text_at(product, one) for one in product.frame.before if uniform(product, one)]
+    return lines
+
+
+def _indices(draft: Draft) -> Lines:
+    product, tile, own = draft.product, draft.tile, draft.names
+    row, col = (together(one) for one in (tile.own_rows, tile.own_cols))
+    times = (f" * {row}" if row > 1 else "", f" * {col}" if col > 1 else "")
+    if draft.same_launch:
+        x = product.view.block[0]
+        thread = f"threadIdx.y * {x} + threadIdx.x"
+        blocks = (f"blockIdx.{product.rows.digits[0].axis}", f"blockIdx.{product.cols.digits[0].axis}")
+    else:
+        thread, blocks = "threadIdx.x", ("blockIdx.y", "blockIdx.x")
+    return [
+        f"const int {own.thread} = {thread};",
+        f"const int {own.first_row} = {blocks[0]} * {own.rows}, {own.first_col} = {blocks[1]} * {own.cols};",
+        f"const int {own.own_row} = {own.thread} / {tile.along}{times[0]}, "
+        f"{own.own_col} = {own.thread} % {tile.along}{times[1]};",
+    ]
+
+
+def _outer(draft: Draft) -> Lines:
+    """Coordinates that each block has one value of."""
+    product = draft.product
+    lines, below = [], ""
+    outer = product.outer
+    for at, digit in enumerate(outer):
+        shifted = f"blockIdx.z / ({below})" if below else "blockIdx.z"
+        extent = product.extents[digit].text
+        kind = "int" if digit.symbol.type == "auto" else digit.symbol.type
+        last = at == len(outer) - 1
+        lines.append(f"const {kind} {digit.name} = {shifted}{'' if last else f' % ({extent})'};")
+        below = f"{below} * ({extent})" if below else f"{extent}"
+    return lines
+
+
+def _own(draft: Draft, rows: bool) -> str:
+    """Where in the tile the output ``down`` (or ``along``) of a thread is."""
+    tile, own = draft.tile, draft.names
+    count, threads = (tile.own_rows, tile.down) if rows else (tile.own_cols, tile.along)
+    base, turn = (own.own_row, own.down) if rows else (own.own_col, own.along)
+    group = together(count)
+    if count == 1:
+        return base
+    if group == 1:
+        return f"{base} + {turn} * {threads}"
+    if group == count:
+        return f"{base} + {turn}"
+    return f"{base} + {turn} / {group} * {threads * group} + {turn} % {group}"
+
+
+def _element(draft: Draft) -> str:
+    return "" if draft.tile.single else f"[{draft.names.down}][{draft.names.along}]"
+
+
+def _each_output(draft: Draft, body: Lines) -> Lines:
+    """``body`` for each of a thread's outputs."""
+    if draft.tile.single:
+        return body
+    own = draft.names
+    return [
+        "#pragma unroll",
+        f"for (int {own.down} = 0; {own.down} < {own.own_rows}; ++{own.down}) {{",
+        "#pragma unroll",
+        f"for (int {own.along} = 0; {own.along} < {own.own_cols}; ++{own.along}) {{",
+        *body,
+        "}",
+        "}",
+    ]
+
+
+def _here(draft: Draft, used: Lines) -> Lines:
+    """The coordinates of a thread's output, as far as they are used."""
+    product, own = draft.product, draft.names
+    return [
+        *coordinates_at(product.rows, product, own.place_row, f"{own.first_row} + {_own(draft, True)}", used),
+        *coordinates_at(product.cols, product, own.place_col, f"{own.first_col} + {_own(draft, False)}", used),
+    ]
+
+
+def _valid(draft: Draft) -> str:
+    product = draft.product
+    tests = [*inside(product.rows, product), *inside(product.cols, product), *(one.spelled for one in product.always)]
+    return " && ".join(_bracketed(one) for one in tests)
+
+
+def _bracketed(test: str) -> str:
+    return f"({test})" if "||" in test or "?" in test else test
+
+
+def _swaps(draft: Draft) -> dict[int, tuple[int, str]]:
+    """Accumulators and cells as elements of the thread's own arrays."""
+    product = draft.product
+    found: dict[int, tuple[int, str]] = {}
+    for node in descendants(product.facts.body, "identifier"):
+        symbol = product.facts.symbols.resolve(node)
+        if symbol is not None and symbol in product.frame.nest.accumulators:
+            found[node.start_byte] = node.end_byte, f"{symbol.name}{_element(draft)}"
+    for cell in product.frame.nest.cells:
+        for access in product.facts.accesses:
+            if access.root is cell.root and access.index == cell.index:
+                name = draft.cells[cell.node.start_byte]
+                found[access.node.start_byte] = access.node.end_byte, f"{name}{_element(draft)}"
+    return found
+
+
+def _opening(draft: Draft) -> Lines:
+    """The accumulators and what they start from."""
+    product = draft.product
+    nest = product.frame.nest
+    extent = "" if draft.tile.single else f"[{draft.names.own_rows}][{draft.names.own_cols}]"
+    swaps = _swaps(draft)
+    lines: Lines = []
+    starts: Lines = []
+    sources: list[Node] = []
+    for symbol in nest.accumulators:
+        lines.append(f"{symbol.type} {symbol.name}{extent} = {{}};")
+        if symbol.init is not None and not _is_zero(text_at(product, symbol.init)):
+            start = substituted(product, symbol.init, symbol.init, swaps)
+            starts.append(f"{symbol.name}{_element(draft)} = {start};")
+            sources.append(symbol.init)
+    for cell in nest.cells:
+        name = draft.cells[cell.node.start_byte]
+        lines.append(f"{cell.element} {name}{extent} = {{}};")
+        if not _set_first(draft, cell.node):
+            starts.append(f"{name}{_element(draft)} = {text_at(product, cell.node)};")
+            sources.append(cell.node)
+    for statement in product.frame.opening:
+        if _sets_loop_variable(draft, statement):
+            continue
+        plain = _plainly_set(statement)
+        if plain is None or not _is_zero(text_at(product, plain)):
+            starts.append(substituted(product, statement, statement, swaps))
+            sources.append(statement if plain is None else plain)
+    if not starts:
+        return [*lines, ""]
+    reached = seen(product, sources)
+    if not reached.over & {*product.rows.digits, *product.cols.digits}:
+        return [*lines, *_each_output(draft, starts), ""]
+    body = [f"if ({_valid(draft)}) {{", *_defined(draft, sources, swaps), *starts, "}"]
+    body = [*_here(draft, body), *body]
+    return [*lines, *(_each_output(draft, body) if not draft.tile.single else ["{", *body, "}"]), ""]
+
+
+def _is_zero(written: str) -> bool:
+    return written.strip().rstrip("fFlLuU").rstrip("0").rstrip(".").strip("0") == "" and written.strip()[:1] in "0."
+
+
+def _plainly_set(statement: Node) -> Node | None:
+    """The value of ``target = value;``."""
+    assignment = expression_of(statement)
+    operator = None if assignment is None else assignment.child_by_field_name("operator")
+    plain = assignment is not None and operator is not None and operator.text == b"="
+    return assignment.child_by_field_name("right") if assignment is not None and plain else None
+
+
+def _set_first(draft: Draft, cell: Node) -> bool:
+    """Whether the kernel sets a cell before the nest, so that what was there does not matter."""
+    name = draft.cells[cell.start_byte]
+    swaps = _swaps(draft)
+    for statement in draft.product.frame.opening:
+        assignment = expression_of(statement)
+        left = None if assignment is None else assignment.child_by_field_name("left")
+        if left is not None and swaps.get(left.start_byte, (0, ""))[1].startswith(name) and assignment is not None:
+            operator = assignment.child_by_field_name("operator")
+            return operator is not None and operator.text == b"="
+    return False
+
+
+def _sets_loop_variable(draft: Draft, statement: Node) -> bool:
+    assignment = expression_of(statement)
+    left = None if assignment is None else assignment.child_by_field_name("left")
+    symbol = None if left is None or left.type != "identifier" else draft.product.facts.symbols.resolve(left)
+    return any(loop.variable is symbol for loop in draft.product.frame.nest.loops)
+
+
+def _defined(draft: Draft, nodes: list[Node], swaps: Swaps) -> Lines:
+    """The definitions that some text needs, those of the whole block apart."""
+    product = draft.product
+    definitions = [one for one in needed(product, nodes) if not uniform(product, one) and not _own_sum(draft, one)]
+    return [
+        *whole_places(product, [*nodes, *definitions]),
+        *(substituted(product, one, one, swaps) for one in definitions),
+    ]
+
+
+def _own_sum(draft: Draft, statement: Node) -> bool:
+    changing: tuple[Symbol, ...] = (
+        *draft.product.frame.nest.accumulators,
+        *(loop.variable for loop in draft.product.frame.nest.loops),
+    )
+    return any(contains(statement, symbol.declarator) for symbol in changing)
+
+
+def _turns(draft: Draft) -> Lines:
+    """The nest: steps of staging and computing."""
+    product, own = draft.product, draft.names
+    step = product.step
+    around = [loop for loop in product.frame.nest.loops if loop is not step]
+    lines = [_header(draft, loop) for loop in around]
+    start, bound = _start(draft, step), text_at(product, step.bound_node)
+    lines += [
+        f"for (int {own.first_turn} = {start}; {own.first_turn} {step.relation} {bound}; "
+        f"{own.first_turn} += {own.step}) {{",
+        *_stage(draft, product.rows, own.rows, own.first_row, own.place_row),
+        *_stage(draft, product.cols, own.cols, own.first_col, own.place_col),
+        "__syncthreads();",
+        *_compute(draft),
+        "__syncthreads();",
+        "}",
+    ]
+    return [*lines, *("}" for _ in around), ""]
+
+
+def _start(draft: Draft, loop: Loop) -> str:
+    if loop.start == number(0):
+        return "0"
+    initializer = loop.node.child_by_field_name("initializer")
+    init = loop.variable.init if initializer is not None and contains(initializer, loop.variable.declarator) else None
+    if init is None and initializer is not None:
+        init = initializer.child_by_field_name("right")
+    assert init is not None
+    return text_at(draft.product, init)
+
+
+def _header(draft: Draft, loop: Loop) -> str:
+    name, bound = loop.variable.name, text_at(draft.product, loop.bound_node)
+    kind = loop.variable.type
+    return f"for ({kind} {name} = {_start(draft, loop)}; {name} {loop.relation} {bound}; ++{name}) {{"
+
+
+def _stage(draft: Draft, side: Side, extent: str, first: str, place: str) -> Lines:
+    """Every thread brings in its share of each operand of one side."""
+    lines: Lines = []
+    for turns_first in (True, False):
+        loads = [load for load in side.loads if _along_turns(load, draft) is turns_first]
+        if loads:
+            lines += _share(draft, side, loads, (extent, first, place), turns_first)
+    return lines
+
+
+def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, str], turns_first: bool) -> Lines:
+    """Neighbouring threads take neighbouring turns (``turns_first``) or neighbouring places. Where threads are a whole
+    number of these, each thread keeps to one of them."""
+    product, tile, own = draft.product, draft.tile, draft.names
+    extent, first, place = words
+    wide = tile.rows if side is product.rows else tile.cols
+    inner, outer = (tile.step, wide) if turns_first else (wide, tile.step)
+    inner_text, outer_text = (own.step, extent) if turns_first else (extent, own.step)
+    if tile.threads % inner == 0:
+        fixed, moving = f"{own.thread} % {inner_text}", own.at
+        loop = _walk(draft, outer, outer_text, f"{own.thread} / {inner_text}", tile.threads // inner)
+    else:
+        fixed, moving = f"{own.at} % {inner_text}", f"{own.at} / {inner_text}"
+        loop = _walk(draft, inner * outer, f"{inner_text} * {outer_text}", own.thread, tile.threads)
+    turn, at = (fixed, moving) if turns_first else (moving, fixed)
+    body = _copies(draft, side, loads, turn, at)
+    where = coordinates_at(side, product, place, f"{first} + {at}", body)
+    step = product.step.variable
+    when = [f"const {step.type} {step.name} = {own.first_turn} + {turn};"]
+    if tile.threads % inner == 0:
+        once, each = (when, where) if turns_first else (where, when)
+        return ["{", *once, *loop, *each, *body, "}", "}"]
+    return [*loop, *where, *when, *body, "}"]
+
+
+def _walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
+    """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts."""
+    own = draft.names
+    if count % by:
+        return [f"for (int {own.at} = {start}; {own.at} < {count_text}; {own.at} += {by}) {{"]
+    return [
+        "#pragma unroll",
+        f"for (int {own.part} = 0; {own.part} < {count_text}; {own.part} += {by}) {{",
+        f"const int {own.at} = {own.part} + {start};",
+    ]
+
+
+def _copies(draft: Draft, side: Side, loads: list[Load], turn: str, at: str) -> Lines:
+    """One element of each operand into its tile; zero where there is none."""
+    product, own = draft.product, draft.names
+    step = product.step
+    nodes = [load.nodes[0] for load in loads]
+    tests = [one.condition for one in product.frame.nest.tests] if side.counts else []
+    holds = [
+        *inside(side, product),
+        f"{step.variable.name} {step.relation} {text_at(product, step.bound_node)}",
+        *(one.spelled for one in (*side.counts, *product.always)),
+    ]
+    condition = " && ".join(_bracketed(one) for one in holds)
+    copies = [
+        f"{own.tiles[key(load)]}[{turn}][{at}] = {condition} ? {text_at(product, load.nodes[0])} : "
+        f"{_zero(load.access.element)};"
+        for load in loads
+    ]
+    return [*_defined(draft, [*nodes, *tests], {}), *copies]
+
+
+def _zero(element: str) -> str:
+    return {"float": "0.0f", "double": "0.0", "int": "0"}.get(element, f"{element}(0)" if " " not in element else "0u")
+
+
+def _along_turns(load: Load, draft: Draft) -> bool:
+    """Whether neighbouring turns read neighbouring elements, and neighbouring places do not. A place that has to be
+    split into coordinates is better kept by each thread."""
+    index = load.access.index
+    assert index is not None
+    along = index.coefficient(draft.product.step.atom.name)
+    sides = (draft.product.rows, draft.product.cols)
+    side = next(one for one in sides if load in one.loads)
+    across = index.coefficient(side.digits[-1].atom)
+    return along == number(1) and across != number(1) and len(side.digits) == 1
+
+
+def _compute(draft: Draft) -> Lines:
+    product, tile, own = draft.product, draft.tile, draft.names
+    nest, step = product.frame.nest, product.step
+    swaps = _swaps(draft)
+    lines: Lines = []
+    uses: Lines = []
+    for side, rows in ((product.rows, True), (product.cols, False)):
+        for load in side.loads:
+            source = f"{own.tiles[key(load)]}[{own.at}][{_own(draft, rows)}]"
+            for node in load.nodes:
+                turn = own.down if rows else own.along
+                swaps[node.start_byte] = node.end_byte, source if tile.single else f"{own.owns[key(load)]}[{turn}]"
+            if not tile.single:
+                uses += _fetch(draft, load, source, rows)
+    declared = [one for one in needed(product, list(nest.updates), swaps) if not uniform(product, one)]
+    declared = [one for one in declared if not _own_sum(draft, one)]
+    inner = [_on_one_line(substituted(product, one, one, swaps)) for one in (*declared, *nest.updates)]
+    open_ended = not nest.product or _loose_turns(draft, swaps)
+    lines += ["#pragma unroll", f"for (int {own.at} = 0; {own.at} < {own.step}; ++{own.at}) {{"]
+    if open_ended:
+        bound = text_at(product, step.bound_node)
+        lines += [
+            f"const {step.variable.type} {step.variable.name} = {own.first_turn} + {own.at};",
+            f"if (!({step.variable.name} {step.relation} {bound})) break;",
+        ]
+    return [*lines, *uses, *_each_output(draft, inner), "}"]
+
+
+def _on_one_line(written: str) -> str:
+    return written if "//" in written else " ".join(written.split())
+
+
+def _loose_turns(draft: Draft, staged: Swaps) -> bool:
+    """Whether an update uses the step's variable by itself, or reads an element that is not staged."""
+    product = draft.product
+    texts = [*product.frame.nest.updates, *needed(product, list(product.frame.nest.updates), staged)]
+    return any(
+        product.facts.symbols.resolve(name) is product.step.variable
+        for one in texts
+        for name in names_outside(one, staged)
+    )
+
+
+def _fetch(draft: Draft, load: Load, source: str, rows: bool) -> Lines:
+    own = draft.names
+    name = own.owns[key(load)]
+    turn, count = (own.down, own.own_rows) if rows else (own.along, own.own_cols)
+    return [
+        f"{load.access.element} {name}[{count}];",
+        "#pragma unroll",
+        f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {name}[{turn}] = {source};",
+    ]
+
+
+def _closing(draft: Draft) -> Lines:
+    """Each output's own statements, where the thread has such an output."""
+    product = draft.product
+    after = product.frame.after
+    # A cell is written back first, so that what follows finds it where it looks for it.
+    swaps = {at: swap for at, swap in _swaps(draft).items() if not _is_cell(draft, at)}
+    body: Lines = []
+    for cell in product.frame.nest.cells:
+        name = draft.cells[cell.node.start_byte]
+        body.append(f"{text_at(product, cell.node)} = {name}{_element(draft)};")
+    nodes = [*after, *(cell.node for cell in product.frame.nest.cells)]
+    if after:
+        body.append(substituted(product, _comment_above(after[0]), after[-1], swaps))
+    full = [f"if ({_valid(draft)}) {{", *_defined(draft, nodes, swaps), *body, "}"]
+    return _each_output(draft, [*_here(draft, full), *full])
+
+
+def _comment_above(statement: Node) -> Node:
+    """The first of the comments right above a statement, on lines of their own; or the statement."""
+    first = statement
+    while (above := first.prev_named_sibling) is not None and above.type == "comment":
+        before = above.prev_named_sibling
+        if before is not None and before.end_point[0] == above.start_point[0]:
+            break
+        first = above
+    return first
+
+
+def _is_cell(draft: Draft, at: int) -> bool:
+    return any(
+        access.node.start_byte == at and access.root is cell.root and access.index == cell.index
+        for cell in draft.product.frame.nest.cells
+        for access in draft.product.facts.accesses
+    )
