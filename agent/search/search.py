@@ -20,7 +20,7 @@ from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
 from agent.search.repairs import mended
 from agent.search.run import Emit, Run, machine_key_of
-from agent.search.select import WORTH_SHOWING, front, survivors
+from agent.search.select import WORTH_SHOWING, front, repeats, survivors
 from agent.search.trace import Trace
 from agent.search.tuning import tuned, words
 from agent.source.kernel import Kernel
@@ -195,6 +195,8 @@ def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
         if not best:
             break
         waiting.remove(best[0])
+        if repeats(best[0], shown):
+            continue
         verdict = judge(deep, best[0].program, allow_lossy=run.options.lossy)
         node = evolve(best[0], verdict=verdict)
         if front([node], 1, run.options.lossy):

@@ -79,3 +79,27 @@ def _costs(node: Node) -> tuple[float, float, float]:
 
 def _no_worse(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
     return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+ANOTHER = 1.1
+"""Two ways to write the same ideas are two proposals only where one is this much faster than the other."""
+
+
+def repeats(node: Node, shown: Sequence[Node]) -> bool:
+    """Whether a node is much the same as one that is shown: the same ideas, no other precision, and no faster by
+    :data:`ANOTHER`."""
+    return any(
+        _kinds(node) == _kinds(other)
+        and _precision(node) == _precision(other)
+        and max(node.ratio, other.ratio) < ANOTHER * min(node.ratio, other.ratio)
+        for other in shown
+    )
+
+
+def _kinds(node: Node) -> frozenset[str]:
+    ideas = node.candidate.ideas if node.candidate else ()
+    return frozenset(idea.name if idea.source == "catalog" else idea.title for idea in ideas)
+
+
+def _precision(node: Node) -> str:
+    return node.verdict.precision.state if node.verdict else ""

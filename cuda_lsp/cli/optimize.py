@@ -5,7 +5,9 @@ import json
 import click
 
 from agent.evaluation.setting import Setting
+from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Scope
+from agent.models.budget import Metered
 from agent.search import events
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
@@ -13,6 +15,7 @@ from agent.search.search import Outcome, search
 from agent.search.trace import open_trace
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
+from cuda_lsp.terminal.model import ModelOptions, model_options, open_adviser
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
 from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
 from cuda_lsp.terminal.render import event_lines, line, proposal_lines
@@ -41,7 +44,7 @@ _ENDS = {
 @click.option(
     "--scope",
     type=click.Choice([scope.value for scope in Scope]),
-    default="relaunch",
+    default="plan",
     show_default=True,
     help="What a rewrite may change: the kernel only, its launch too, or several kernels.",
 )
@@ -49,6 +52,7 @@ _ENDS = {
 @click.option("--without", multiple=True, help="Leave this idea out (repeatable).")
 @click.option("--lossy", is_flag=True, help="Also show rewrites that are less precise, marked so.")
 @click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
+@model_options
 @click.option("--apply", "apply_", is_flag=True, help="Write the first proposal into the file.")
 @click.option("--diff", "diff_only", is_flag=True, help="Print only the first proposal's diff.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
@@ -70,6 +74,7 @@ def command(
     diff_only: bool,
     as_json: bool,
     flags: tuple[str, ...],
+    model: ModelOptions,
 ) -> int:
     """Look for faster rewrites of a kernel in FILE and show those that are proved right.
 
@@ -92,6 +97,7 @@ def command(
             f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; "
             f"--kernel names another: {', '.join(opened.others)}"
         )
+    adviser = open_adviser(model, opened, seconds, screen.note)
     runner = open_device(device)
     card = open_target(target, opened.settings, runner)
     with (
@@ -106,7 +112,7 @@ def command(
             seconds=seconds,
             cancelled=cancelled,
         )
-        outcome, seen = _search(opened, setting, options, screen)
+        outcome, seen = _search(opened, setting, options, screen, adviser)
     code = Exit.OK if outcome.proposals else _ENDS.get(outcome.reason, Exit.INPUT)
     problem = code in (Exit.INPUT, Exit.MACHINE)
     if as_json:
@@ -123,9 +129,11 @@ def command(
 
 
 def _search(
-    opened: Opened, setting: Setting, options: SearchOptions, screen: Screen
+    opened: Opened, setting: Setting, options: SearchOptions, screen: Screen, adviser: Adviser | None
 ) -> tuple[Outcome, list[events.Event]]:
     seen: list[events.Event] = []
+    if adviser is not None and isinstance(adviser.model, Metered):
+        adviser.model.cancelled = setting.cancelled
     trace = open_trace(trace_key(opened, setting), options.fresh)
     if trace.verdicts:
         screen.note(f"going on from an interrupted search: {len(trace.verdicts)} candidates were judged before")
@@ -136,7 +144,7 @@ def _search(
         for text in event_lines(event):
             screen.say(text)
 
-    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, listen)
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, listen, adviser)
     if trace.problem:
         screen.note(trace.problem)
     return outcome, seen

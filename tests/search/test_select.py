@@ -8,7 +8,7 @@ from attrs import evolve
 from agent.evaluation.verdict import Correctness, Evidence, Precision, Speed, Verdict
 from agent.ideas.idea import Candidate, Expectation, Idea, Scope
 from agent.search.node import Node
-from agent.search.select import changed_lines, front, moved_its_counter, survivors
+from agent.search.select import changed_lines, front, moved_its_counter, repeats, survivors
 from agent.workload.plan import Plan
 
 EVIDENCE = Evidence("a", "b", "nvrtc", (), "sm_90", "emulated", "", (), (), (), {}, {}, {}, (), "test")
@@ -95,3 +95,12 @@ def test_changed_lines_counts_both_sides():
 def test_of_equals_the_first_is_shown():
     one, other = node("one", "a\nB\nc\n", 2.0), node("other", "a\nC\nc\n", 2.001)
     assert [n.identifier for n in front([one, other], 3, lossy=False)] == ["one"]
+
+
+def test_a_second_way_to_write_the_same_is_shown_only_where_it_is_much_faster():
+    shown = [node("first", ratio=2.0)]
+    other = evolve(IDEA, name="stage")
+    assert repeats(node("near", ratio=1.9), shown)
+    assert not repeats(node("far", ratio=1.7), shown)
+    assert not repeats(node("better", ratio=1.9, precision="better"), shown)
+    assert not repeats(evolve(one := node("else", ratio=1.9), candidate=evolve(one.candidate, ideas=(other,))), shown)
