@@ -1,5 +1,7 @@
 """What a kernel's values are in the names of the plan that launches it; which of its pointers may be one buffer."""
 
+from collections.abc import Mapping
+
 from agent.analysis.affine import Atom, Poly
 from agent.analysis.symbols import Symbol
 from agent.ideas.view import AXES, View
@@ -13,10 +15,11 @@ def in_plan_names(poly: Poly, launch: Launch, view: View) -> Expression | None:
     names = {one.name: argument for one, argument in zip(view.kernel.parameters, launch.arguments, strict=False)}
     for axis, grid, block in zip(AXES, launch.grid, launch.block, strict=True):
         names |= {f"gridDim.{axis}": grid, f"blockDim.{axis}": block}
-    return _sum(poly, names)
+    return in_names(poly, names)
 
 
-def _sum(poly: Poly, names: dict[str, Expression]) -> Expression | None:
+def in_names(poly: Poly, names: Mapping[str, Expression]) -> Expression | None:
+    """A value with each unknown replaced by an expression; None where one has none."""
     total: Expression | None = None
     for product, factor in sorted(poly.terms, key=lambda term: (-len(term[0]), term[1] < 0)):
         term: Expression | None = None
@@ -34,11 +37,11 @@ def _sum(poly: Poly, names: dict[str, Expression]) -> Expression | None:
     return number(0) if total is None else total
 
 
-def _atom(atom: Atom, names: dict[str, Expression]) -> Expression | None:
+def _atom(atom: Atom, names: Mapping[str, Expression]) -> Expression | None:
     if atom.formula is None:
         return names.get(atom.name)
     operation, operands = atom.formula
-    values = [_sum(operand, names) for operand in operands]
+    values = [in_names(operand, names) for operand in operands]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
