@@ -268,7 +268,12 @@ def _rectangle(domain: list[tuple[Node, bool]], bounds: Known, own: tuple[Place,
                 return f"`{text(test)}` is no bound of a row or a column"
             (rest,) = _plane(Known((difference(test, facts.scope),)), own, facts).least
             held = {atom for atom in (ROW, COLUMN) if atom in leaves(rest)}
-            if len(held) > 1 or any(rest.coefficient(atom.name) not in (number(1), number(-1)) for atom in held):
+            loose = any(atom.depends for atom in leaves(rest) - held)
+            if (
+                loose
+                or len(held) > 1
+                or any(rest.coefficient(atom.name) not in (number(1), number(-1)) for atom in held)
+            ):
                 return f"`{text(test)}` is no bound of a row or a column"
             apart = operator in ("==", "!=") and (operator == "!=") == so
             if (
