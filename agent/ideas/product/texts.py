@@ -8,7 +8,7 @@ from tree_sitter import Node
 from agent.analysis.patterns.coordinates import Coordinate
 from agent.analysis.patterns.product_nest import Reach, reach
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import contains, descendants
+from agent.analysis.syntax import contains, descendants, enclosing
 from agent.ideas.product.shape import Product, Side
 from agent.ideas.product.spelling import spelled
 from agent.ideas.rewriting import source_text
@@ -58,6 +58,21 @@ def needed(product: Product, nodes: Iterable[Node], staged: Swaps | None = None)
                 found.add(owner.start_byte)
                 waiting.append(owner)
     return tuple(one for one in known if one.start_byte in found)
+
+
+def own_definitions(product: Product) -> tuple[Node, ...]:
+    """The kernel's own definitions of the outer coordinates, and of what these are made of."""
+    declared = product.frame.places.declared
+    waiting = [digit.symbol for digit in product.outer]
+    found: dict[int, Node] = {}
+    while waiting:
+        statement = enclosing(waiting.pop().declarator, "declaration")
+        if statement is None or statement.start_byte in found:
+            continue
+        found[statement.start_byte] = statement
+        used = [product.facts.symbols.resolve(name) for name in descendants(statement, "identifier")]
+        waiting += [one for one in used if one is not None and one in declared]
+    return tuple(found[at] for at in sorted(found))
 
 
 def names_outside(node: Node, staged: Swaps) -> Iterator[Node]:

@@ -1,47 +1,42 @@
 """A tiled kernel: operands staged in shared memory a step at a time, and several outputs a thread."""
 
-from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.affine import number
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.product_nest import Load
-from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import contains, descendants, expression_of
+from agent.analysis.syntax import contains, expression_of
+from agent.ideas.product.draft import (
+    Draft,
+    Lines,
+    defined,
+    each_output,
+    element,
+    here,
+    own_place,
+    own_sum,
+    own_values,
+    valid,
+)
 from agent.ideas.product.launching import relaunched
-from agent.ideas.product.names import Names, Tile, key, names, together
-from agent.ideas.product.shape import Product, Side
+from agent.ideas.product.names import Tile, key, names, together
+from agent.ideas.product.shape import Product
+from agent.ideas.product.stage import stage
 from agent.ideas.product.texts import (
     Swaps,
-    coordinates_at,
-    inside,
     names_outside,
     needed,
+    own_definitions,
     seen,
     substituted,
     text_at,
     uniform,
-    whole_places,
     wrapped,
 )
 from agent.ideas.rewriting import Rewrite, indent_unit, with_unit
 from agent.source.edits import Edit
 from agent.source.span import Span
 from agent.workload.plan import Plan
-
-Lines = list[str]
-
-
-@frozen(eq=False)
-class Draft:
-    """What all parts of the new kernel are written from. ``cells`` names the accumulator of each element of global
-    memory that the nest changes."""
-
-    product: Product
-    tile: Tile
-    names: Names
-    same_launch: bool
-    cells: dict[int, str]
 
 
 def tiled(product: Product, tile: Tile, same_launch: bool) -> Rewrite:
@@ -117,6 +112,8 @@ def _indices(draft: Draft) -> Lines:
 def _outer(draft: Draft) -> Lines:
     """Coordinates that each block has one value of."""
     product = draft.product
+    if draft.same_launch:
+        return [text_at(product, one) for one in own_definitions(product)]
     lines, below = [], ""
     outer = product.outer
     for at, digit in enumerate(outer):
@@ -129,96 +126,29 @@ def _outer(draft: Draft) -> Lines:
     return lines
 
 
-def _own(draft: Draft, rows: bool) -> str:
-    """Where in the tile the output ``down`` (or ``along``) of a thread is."""
-    tile, own = draft.tile, draft.names
-    count, threads = (tile.own_rows, tile.down) if rows else (tile.own_cols, tile.along)
-    base, turn = (own.own_row, own.down) if rows else (own.own_col, own.along)
-    group = together(count)
-    if count == 1:
-        return base
-    if group == 1:
-        return f"{base} + {turn} * {threads}"
-    if group == count:
-        return f"{base} + {turn}"
-    return f"{base} + {turn} / {group} * {threads * group} + {turn} % {group}"
-
-
-def _element(draft: Draft) -> str:
-    return "" if draft.tile.single else f"[{draft.names.down}][{draft.names.along}]"
-
-
-def _each_output(draft: Draft, body: Lines) -> Lines:
-    """``body`` for each of a thread's outputs."""
-    if draft.tile.single:
-        return body
-    own = draft.names
-    return [
-        "#pragma unroll",
-        f"for (int {own.down} = 0; {own.down} < {own.own_rows}; ++{own.down}) {{",
-        "#pragma unroll",
-        f"for (int {own.along} = 0; {own.along} < {own.own_cols}; ++{own.along}) {{",
-        *body,
-        "}",
-        "}",
-    ]
-
-
-def _here(draft: Draft, used: Lines) -> Lines:
-    """The coordinates of a thread's output, as far as they are used."""
-    product, own = draft.product, draft.names
-    return [
-        *coordinates_at(product.rows, product, own.place_row, f"{own.first_row} + {_own(draft, True)}", used),
-        *coordinates_at(product.cols, product, own.place_col, f"{own.first_col} + {_own(draft, False)}", used),
-    ]
-
-
-def _valid(draft: Draft) -> str:
-    product = draft.product
-    tests = [*inside(product.rows, product), *inside(product.cols, product), *(one.spelled for one in product.always)]
-    return " && ".join(_bracketed(one) for one in tests)
-
-
-def _bracketed(test: str) -> str:
-    return f"({test})" if "||" in test or "?" in test else test
-
-
-def _swaps(draft: Draft) -> dict[int, tuple[int, str]]:
-    """Accumulators and cells as elements of the thread's own arrays."""
-    product = draft.product
-    found: dict[int, tuple[int, str]] = {}
-    for node in descendants(product.facts.body, "identifier"):
-        symbol = product.facts.symbols.resolve(node)
-        if symbol is not None and symbol in product.frame.nest.accumulators:
-            found[node.start_byte] = node.end_byte, f"{symbol.name}{_element(draft)}"
-    for cell in product.frame.nest.cells:
-        for access in product.facts.accesses:
-            if access.root is cell.root and access.index == cell.index:
-                name = draft.cells[cell.node.start_byte]
-                found[access.node.start_byte] = access.node.end_byte, f"{name}{_element(draft)}"
-    return found
-
-
 def _opening(draft: Draft) -> Lines:
     """The accumulators and what they start from."""
     product = draft.product
     nest = product.frame.nest
     extent = "" if draft.tile.single else f"[{draft.names.own_rows}][{draft.names.own_cols}]"
-    swaps = _swaps(draft)
+    swaps = own_values(draft)
     lines: Lines = []
     starts: Lines = []
     sources: list[Node] = []
     for symbol in nest.accumulators:
+        if draft.tile.single and symbol.init is not None and _says_the_same(draft, symbol.init):
+            lines.append(f"{symbol.type} {symbol.name} = {text_at(product, symbol.init)};")
+            continue
         lines.append(f"{symbol.type} {symbol.name}{extent} = {{}};")
         if symbol.init is not None and not _is_zero(text_at(product, symbol.init)):
             start = substituted(product, symbol.init, symbol.init, swaps)
-            starts.append(f"{symbol.name}{_element(draft)} = {start};")
+            starts.append(f"{symbol.name}{element(draft)} = {start};")
             sources.append(symbol.init)
     for cell in nest.cells:
         name = draft.cells[cell.node.start_byte]
         lines.append(f"{cell.element} {name}{extent} = {{}};")
         if not _set_first(draft, cell.node):
-            starts.append(f"{name}{_element(draft)} = {text_at(product, cell.node)};")
+            starts.append(f"{name}{element(draft)} = {text_at(product, cell.node)};")
             sources.append(cell.node)
     for statement in product.frame.opening:
         if _sets_loop_variable(draft, statement):
@@ -229,12 +159,18 @@ def _opening(draft: Draft) -> Lines:
             sources.append(statement if plain is None else plain)
     if not starts:
         return [*lines, ""]
-    reached = seen(product, sources)
-    if not reached.over & {*product.rows.digits, *product.cols.digits}:
-        return [*lines, *_each_output(draft, starts), ""]
-    body = [f"if ({_valid(draft)}) {{", *_defined(draft, sources, swaps), *starts, "}"]
-    body = [*_here(draft, body), *body]
-    return [*lines, *(_each_output(draft, body) if not draft.tile.single else ["{", *body, "}"]), ""]
+    if all(_says_the_same(draft, one) for one in sources):
+        return [*lines, *each_output(draft, starts), ""]
+    body = [f"if ({valid(draft)}) {{", *defined(draft, sources, swaps), *starts, "}"]
+    body = [*here(draft, body), *body]
+    return [*lines, *(each_output(draft, body) if not draft.tile.single else ["{", *body, "}"]), ""]
+
+
+def _says_the_same(draft: Draft, node: Node) -> bool:
+    """Whether an expression has one value for all outputs of a block."""
+    product = draft.product
+    reached = seen(product, [node])
+    return not (reached.over & {*product.rows.digits, *product.cols.digits} or reached.turns or reached.loose)
 
 
 def _is_zero(written: str) -> bool:
@@ -252,7 +188,7 @@ def _plainly_set(statement: Node) -> Node | None:
 def _set_first(draft: Draft, cell: Node) -> bool:
     """Whether the kernel sets a cell before the nest, so that what was there does not matter."""
     name = draft.cells[cell.start_byte]
-    swaps = _swaps(draft)
+    swaps = own_values(draft)
     for statement in draft.product.frame.opening:
         assignment = expression_of(statement)
         left = None if assignment is None else assignment.child_by_field_name("left")
@@ -269,24 +205,6 @@ def _sets_loop_variable(draft: Draft, statement: Node) -> bool:
     return any(loop.variable is symbol for loop in draft.product.frame.nest.loops)
 
 
-def _defined(draft: Draft, nodes: list[Node], swaps: Swaps) -> Lines:
-    """The definitions that some text needs, those of the whole block apart."""
-    product = draft.product
-    definitions = [one for one in needed(product, nodes) if not uniform(product, one) and not _own_sum(draft, one)]
-    return [
-        *whole_places(product, [*nodes, *definitions]),
-        *(substituted(product, one, one, swaps) for one in definitions),
-    ]
-
-
-def _own_sum(draft: Draft, statement: Node) -> bool:
-    changing: tuple[Symbol, ...] = (
-        *draft.product.frame.nest.accumulators,
-        *(loop.variable for loop in draft.product.frame.nest.loops),
-    )
-    return any(contains(statement, symbol.declarator) for symbol in changing)
-
-
 def _turns(draft: Draft) -> Lines:
     """The nest: steps of staging and computing."""
     product, own = draft.product, draft.names
@@ -297,8 +215,8 @@ def _turns(draft: Draft) -> Lines:
     lines += [
         f"for (int {own.first_turn} = {start}; {own.first_turn} {step.relation} {bound}; "
         f"{own.first_turn} += {own.step}) {{",
-        *_stage(draft, product.rows, own.rows, own.first_row, own.place_row),
-        *_stage(draft, product.cols, own.cols, own.first_col, own.place_col),
+        *stage(draft, product.rows, own.rows, own.first_row, own.place_row),
+        *stage(draft, product.cols, own.cols, own.first_col, own.place_col),
         "__syncthreads();",
         *_compute(draft),
         "__syncthreads();",
@@ -324,105 +242,22 @@ def _header(draft: Draft, loop: Loop) -> str:
     return f"for ({kind} {name} = {_start(draft, loop)}; {name} {loop.relation} {bound}; ++{name}) {{"
 
 
-def _stage(draft: Draft, side: Side, extent: str, first: str, place: str) -> Lines:
-    """Every thread brings in its share of each operand of one side."""
-    lines: Lines = []
-    for turns_first in (True, False):
-        loads = [load for load in side.loads if _along_turns(load, draft) is turns_first]
-        if loads:
-            lines += _share(draft, side, loads, (extent, first, place), turns_first)
-    return lines
-
-
-def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, str], turns_first: bool) -> Lines:
-    """Neighbouring threads take neighbouring turns (``turns_first``) or neighbouring places. Where threads are a whole
-    number of these, each thread keeps to one of them."""
-    product, tile, own = draft.product, draft.tile, draft.names
-    extent, first, place = words
-    wide = tile.rows if side is product.rows else tile.cols
-    inner, outer = (tile.step, wide) if turns_first else (wide, tile.step)
-    inner_text, outer_text = (own.step, extent) if turns_first else (extent, own.step)
-    if tile.threads % inner == 0:
-        fixed, moving = f"{own.thread} % {inner_text}", own.at
-        loop = _walk(draft, outer, outer_text, f"{own.thread} / {inner_text}", tile.threads // inner)
-    else:
-        fixed, moving = f"{own.at} % {inner_text}", f"{own.at} / {inner_text}"
-        loop = _walk(draft, inner * outer, f"{inner_text} * {outer_text}", own.thread, tile.threads)
-    turn, at = (fixed, moving) if turns_first else (moving, fixed)
-    body = _copies(draft, side, loads, turn, at)
-    where = coordinates_at(side, product, place, f"{first} + {at}", body)
-    step = product.step.variable
-    when = [f"const {step.type} {step.name} = {own.first_turn} + {turn};"]
-    if tile.threads % inner == 0:
-        once, each = (when, where) if turns_first else (where, when)
-        return ["{", *once, *loop, *each, *body, "}", "}"]
-    return [*loop, *where, *when, *body, "}"]
-
-
-def _walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
-    """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts."""
-    own = draft.names
-    if count % by:
-        return [f"for (int {own.at} = {start}; {own.at} < {count_text}; {own.at} += {by}) {{"]
-    return [
-        "#pragma unroll",
-        f"for (int {own.part} = 0; {own.part} < {count_text}; {own.part} += {by}) {{",
-        f"const int {own.at} = {own.part} + {start};",
-    ]
-
-
-def _copies(draft: Draft, side: Side, loads: list[Load], turn: str, at: str) -> Lines:
-    """One element of each operand into its tile; zero where there is none."""
-    product, own = draft.product, draft.names
-    step = product.step
-    nodes = [load.nodes[0] for load in loads]
-    tests = [one.condition for one in product.frame.nest.tests] if side.counts else []
-    holds = [
-        *inside(side, product),
-        f"{step.variable.name} {step.relation} {text_at(product, step.bound_node)}",
-        *(one.spelled for one in (*side.counts, *product.always)),
-    ]
-    condition = " && ".join(_bracketed(one) for one in holds)
-    copies = [
-        f"{own.tiles[key(load)]}[{turn}][{at}] = {condition} ? {text_at(product, load.nodes[0])} : "
-        f"{_zero(load.access.element)};"
-        for load in loads
-    ]
-    return [*_defined(draft, [*nodes, *tests], {}), *copies]
-
-
-def _zero(element: str) -> str:
-    return {"float": "0.0f", "double": "0.0", "int": "0"}.get(element, f"{element}(0)" if " " not in element else "0u")
-
-
-def _along_turns(load: Load, draft: Draft) -> bool:
-    """Whether neighbouring turns read neighbouring elements, and neighbouring places do not. A place that has to be
-    split into coordinates is better kept by each thread."""
-    index = load.access.index
-    assert index is not None
-    along = index.coefficient(draft.product.step.atom.name)
-    sides = (draft.product.rows, draft.product.cols)
-    side = next(one for one in sides if load in one.loads)
-    across = index.coefficient(side.digits[-1].atom)
-    return along == number(1) and across != number(1) and len(side.digits) == 1
-
-
 def _compute(draft: Draft) -> Lines:
     product, tile, own = draft.product, draft.tile, draft.names
     nest, step = product.frame.nest, product.step
-    swaps = _swaps(draft)
+    swaps = own_values(draft)
     lines: Lines = []
     uses: Lines = []
     for side, rows in ((product.rows, True), (product.cols, False)):
         for load in side.loads:
-            source = f"{own.tiles[key(load)]}[{own.at}][{_own(draft, rows)}]"
+            source = f"{own.tiles[key(load)]}[{own.at}][{own_place(draft, rows)}]"
             for node in load.nodes:
                 turn = own.down if rows else own.along
                 swaps[node.start_byte] = node.end_byte, source if tile.single else f"{own.owns[key(load)]}[{turn}]"
             if not tile.single:
                 uses += _fetch(draft, load, source, rows)
     declared = [one for one in needed(product, list(nest.updates), swaps) if not uniform(product, one)]
-    declared = [one for one in declared if not _own_sum(draft, one)]
+    declared = [one for one in declared if not own_sum(draft, one)]
     inner = [_on_one_line(substituted(product, one, one, swaps)) for one in (*declared, *nest.updates)]
     open_ended = not nest.product or _loose_turns(draft, swaps)
     lines += ["#pragma unroll", f"for (int {own.at} = 0; {own.at} < {own.step}; ++{own.at}) {{"]
@@ -432,7 +267,7 @@ def _compute(draft: Draft) -> Lines:
             f"const {step.variable.type} {step.variable.name} = {own.first_turn} + {own.at};",
             f"if (!({step.variable.name} {step.relation} {bound})) break;",
         ]
-    return [*lines, *uses, *_each_output(draft, inner), "}"]
+    return [*lines, *uses, *each_output(draft, inner), "}"]
 
 
 def _on_one_line(written: str) -> str:
@@ -466,16 +301,16 @@ def _closing(draft: Draft) -> Lines:
     product = draft.product
     after = product.frame.after
     # A cell is written back first, so that what follows finds it where it looks for it.
-    swaps = {at: swap for at, swap in _swaps(draft).items() if not _is_cell(draft, at)}
+    swaps = {at: swap for at, swap in own_values(draft).items() if not _is_cell(draft, at)}
     body: Lines = []
     for cell in product.frame.nest.cells:
         name = draft.cells[cell.node.start_byte]
-        body.append(f"{text_at(product, cell.node)} = {name}{_element(draft)};")
+        body.append(f"{text_at(product, cell.node)} = {name}{element(draft)};")
     nodes = [*after, *(cell.node for cell in product.frame.nest.cells)]
     if after:
         body.append(substituted(product, _comment_above(after[0]), after[-1], swaps))
-    full = [f"if ({_valid(draft)}) {{", *_defined(draft, nodes, swaps), *body, "}"]
-    return _each_output(draft, [*_here(draft, full), *full])
+    full = [f"if ({valid(draft)}) {{", *defined(draft, nodes, swaps), *body, "}"]
+    return each_output(draft, [*here(draft, full), *full])
 
 
 def _comment_above(statement: Node) -> Node:

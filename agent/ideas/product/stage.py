@@ -1,0 +1,95 @@
+"""Bringing a step of both operands into shared memory."""
+
+from agent.analysis.affine import number
+from agent.analysis.patterns.product_nest import Load
+from agent.ideas.product.draft import Draft, Lines, bracketed, defined
+from agent.ideas.product.names import key
+from agent.ideas.product.shape import Side
+from agent.ideas.product.texts import coordinates_at, inside, text_at
+
+
+def stage(draft: Draft, side: Side, extent: str, first: str, place: str) -> Lines:
+    """Every thread brings in its share of each operand of one side."""
+    lines: Lines = []
+    for turns_first in (True, False):
+        loads = [load for load in side.loads if _along_turns(load, draft) is turns_first]
+        if loads:
+            lines += _share(draft, side, loads, (extent, first, place), turns_first)
+    return lines
+
+
+def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, str], turns_first: bool) -> Lines:
+    """Neighbouring threads take neighbouring turns (``turns_first``) or neighbouring places. Where threads are a whole
+    number of these, each thread keeps to one of them."""
+    product, tile, own = draft.product, draft.tile, draft.names
+    extent, first, place = words
+    wide = tile.rows if side is product.rows else tile.cols
+    inner, outer = (tile.step, wide) if turns_first else (wide, tile.step)
+    inner_text, outer_text = (own.step, extent) if turns_first else (extent, own.step)
+    if tile.threads % inner == 0:
+        fixed, moving = f"{own.thread} % {inner_text}", own.at
+        loop = _walk(draft, outer, outer_text, f"{own.thread} / {inner_text}", tile.threads // inner)
+    else:
+        fixed, moving = f"{own.at} % {inner_text}", f"{own.at} / {inner_text}"
+        loop = _walk(draft, inner * outer, f"{inner_text} * {outer_text}", own.thread, tile.threads)
+    turn, at = (fixed, moving) if turns_first else (moving, fixed)
+    body = _copies(draft, side, loads, turn, at)
+    where = coordinates_at(side, product, place, f"{first} + {at}", body)
+    step = product.step.variable
+    when = [f"const {step.type} {step.name} = {own.first_turn} + {turn};"]
+    if tile.threads % inner == 0:
+        once, each = (when, where) if turns_first else (where, when)
+        if loop[0] == "{":
+            return ["{", *once, *loop[1:], *each, *body, "}"]
+        return ["{", *once, *loop, *each, *body, "}", "}"]
+    return [*loop, *where, *when, *body, "}"]
+
+
+def _walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
+    """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts."""
+    own = draft.names
+    if count == by:
+        return ["{", f"const int {own.at} = {start};"]
+    if count % by:
+        return [f"for (int {own.at} = {start}; {own.at} < {count_text}; {own.at} += {by}) {{"]
+    return [
+        "#pragma unroll",
+        f"for (int {own.part} = 0; {own.part} < {count_text}; {own.part} += {by}) {{",
+        f"const int {own.at} = {own.part} + {start};",
+    ]
+
+
+def _copies(draft: Draft, side: Side, loads: list[Load], turn: str, at: str) -> Lines:
+    """One element of each operand into its tile; zero where there is none."""
+    product, own = draft.product, draft.names
+    step = product.step
+    nodes = [load.nodes[0] for load in loads]
+    tests = [one.condition for one in product.frame.nest.tests] if side.counts else []
+    holds = [
+        *inside(side, product),
+        f"{step.variable.name} {step.relation} {text_at(product, step.bound_node)}",
+        *(one.spelled for one in (*side.counts, *product.always)),
+    ]
+    condition = " && ".join(bracketed(one) for one in holds)
+    copies = [
+        f"{own.tiles[key(load)]}[{turn}][{at}] = {condition} ? {text_at(product, load.nodes[0])} : "
+        f"{_zero(load.access.element)};"
+        for load in loads
+    ]
+    return [*defined(draft, [*nodes, *tests], {}), *copies]
+
+
+def _zero(element: str) -> str:
+    return {"float": "0.0f", "double": "0.0", "int": "0"}.get(element, f"{element}(0)" if " " not in element else "0u")
+
+
+def _along_turns(load: Load, draft: Draft) -> bool:
+    """Whether neighbouring turns read neighbouring elements, and neighbouring places do not. A place that has to be
+    split into coordinates is better kept by each thread."""
+    index = load.access.index
+    assert index is not None
+    along = index.coefficient(draft.product.step.atom.name)
+    sides = (draft.product.rows, draft.product.cols)
+    side = next(one for one in sides if load in one.loads)
+    across = index.coefficient(side.digits[-1].atom)
+    return along == number(1) and across != number(1) and len(side.digits) == 1
