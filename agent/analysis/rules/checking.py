@@ -8,13 +8,14 @@ from hashlib import blake2b
 from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, restricted
 from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
-from agent.analysis.rules.finding import Finding, Hit, Place, Related, named
+from agent.analysis.rules.finding import Finding, Hit, Mend, Place, Related, Repair, named
 from agent.analysis.rules.registry import by_id, rules
 from agent.analysis.rules.selection import Selection
 from agent.analysis.rules.suppression import silenced, silences
 from agent.analysis.rules.view import AXES, View
 from agent.source.blanking import blanks_in
 from agent.source.document import Document
+from agent.source.edits import Edit, line_end
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
@@ -121,7 +122,28 @@ def _placed(
             continue
         rule = by_id()[hit.rule]
         related = tuple(Related(_span(place, kernel, sites), words) for place, words in hit.related)
-        yield Finding(hit.rule, hit.message, span, rule.severity, related, hit.cost, rule.fix)
+        repair = _repair(hit.mend, document, kernel, sites) if hit.mend else None
+        yield Finding(hit.rule, hit.message, span, rule.severity, related, hit.cost, rule.fix, repair)
+
+
+def _repair(mend: Mend, document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Repair | None:
+    """None where the text is not what was read (something was blanked there), or where a signature would change that
+    is declared elsewhere too."""
+    end = line_end(document.text)
+    edits = []
+    for place, written in mend.changes:
+        span = _span(place, kernel, sites)
+        if document.text[span.start : span.end] != document.blanked[span.start : span.end]:
+            return None
+        edits.append(Edit(span, written.encode().replace(b"\n", end)))
+    declared = any(edit.span.start < kernel.body.start for edit in edits) and _is_declared(document, kernel)
+    return None if declared else Repair(mend.title, tuple(edits), mend.sure)
+
+
+def _is_declared(document: Document, kernel: Kernel) -> bool:
+    """Whether a declaration without a body may name the kernel too."""
+    name = re.escape(kernel.name.encode())
+    return re.search(rb"\b__global__\b[^;{}]*\b" + name + rb"\s*\([^;{}]*\)\s*;", document.text) is not None
 
 
 def _span(place: Place, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Span:

@@ -2,9 +2,10 @@
 
 import enum
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from tree_sitter import Node
 
+from agent.source.edits import Edit
 from agent.source.span import Span
 
 
@@ -36,9 +37,20 @@ class Related:
 
 
 @frozen
+class Repair:
+    """A change of the text that mends a finding: ``title`` says what it does, as an order. ``sure``: it is what anybody
+    would do; else one of several ways, or one with a side that the title names."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    sure: bool = True
+
+
+@frozen
 class Finding:
     """One finding. ``message`` is one line; ``cost`` is the expected cost in words (``32 sectors per request, 4 would
-    do``), empty where the message says it all; ``fix`` names a catalogue idea that may mend it."""
+    do``), empty where the message says it all; ``fix`` names a catalogue idea that may mend it; ``repair`` is a change
+    that does, where there is a mechanical one."""
 
     rule: str
     message: str
@@ -47,6 +59,7 @@ class Finding:
     related: tuple[Related, ...] = ()
     cost: str = ""
     fix: str | None = None
+    repair: Repair | None = field(default=None, eq=False)
 
 
 @frozen
@@ -61,6 +74,15 @@ class Place:
 
 
 @frozen
+class Mend:
+    """A repair before it has its place in a file: places, and what is written there."""
+
+    title: str
+    changes: tuple[tuple[Place, str], ...]
+    sure: bool = True
+
+
+@frozen
 class Hit:
     """A finding before it has its place in a file. ``related`` are places with words."""
 
@@ -69,6 +91,7 @@ class Hit:
     cost: str = ""
     related: tuple[tuple[Place, str], ...] = ()
     rule: str = ""
+    mend: Mend | None = None
 
 
 def at(node: Node) -> Place:
@@ -79,10 +102,16 @@ def at_launch(launch: int, part: str = "launch") -> Place:
     return Place(launch=launch, part=part)
 
 
-def hit(place: Node | Place, message: str, cost: str = "", related: tuple[tuple[Node | Place, str], ...] = ()) -> Hit:
+def hit(
+    place: Node | Place,
+    message: str,
+    cost: str = "",
+    related: tuple[tuple[Node | Place, str], ...] = (),
+    mend: Mend | None = None,
+) -> Hit:
     """What a rule yields."""
     others = tuple((other if isinstance(other, Place) else at(other), words) for other, words in related)
-    return Hit(place if isinstance(place, Place) else at(place), " ".join(message.split()), cost, others)
+    return Hit(place if isinstance(place, Place) else at(place), " ".join(message.split()), cost, others, mend=mend)
 
 
 def named(found: Hit, rule: str) -> Hit:

@@ -38,7 +38,7 @@ def page() -> str:
         for one in found
     )
     head = "| id | what it finds | shown as | what is lost | idea |\n|---|---|---|---|---|"
-    return "\n".join((HEAD, "## Rules", "", head, table, "", *(_section(one) for one in found)))
+    return "\n".join((HEAD, "## Rules", "", head, table, "", *(section(one) for one in found)))
 
 
 def messages(rule: Rule, example: str) -> tuple[tuple[int, str], ...]:
@@ -52,7 +52,8 @@ def messages(rule: Rule, example: str) -> tuple[tuple[int, str], ...]:
     )
 
 
-def _section(rule: Rule) -> str:
+def section(rule: Rule) -> str:
+    """The part of the page about one rule; a page of its own where only that is wanted."""
     silent = "\n".join(f"- {one}" for one in rule.silent_when)
     fires = "\n".join(_firing(rule, one) for one in rule.fires)
     quiet = "\n".join(f"```cuda\n{one.rstrip()}\n```\n" for one in rule.silent)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
-from agent.analysis.rules.conflicts import conflicts
-from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.conflicts import Conflict, conflicts
+from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, hit
+from agent.analysis.rules.mending import padded
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
+from agent.analysis.syntax import contains, descendants
 
 FIRES = """\
 #define TILE 32
@@ -62,4 +64,14 @@ def column_conflicts(view: View) -> Iterator[Hit]:
             f"{found.ideal} would do{advice}",
             f"{found.passes} passes over shared memory per access ({found.ideal} would do)",
             tuple((other.access.node, f"{other.passes} passes here") for other in found.others),
+            mend=_mend(found, view) if found.padding else None,
         )
+
+
+def _mend(found: Conflict, view: View) -> Mend | None:
+    array, width = found.access.root, view.element_bytes(found.access)
+    if array is None or width is None or array.extern:
+        return None
+    named = descendants(view.facts.node, "identifier")
+    uses = [one for one in named if view.facts.symbols.resolve(one) is array and not contains(array.declarator, one)]
+    return padded(array.name, uses, array.dims, width, view)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.mending import replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
 from agent.analysis.symbols import Symbols
@@ -72,6 +73,7 @@ def double_literal(view: View) -> Iterator[Hit]:
                 literal,
                 f"{text(literal)} is a double, so this operation on floats is done in double; write {_single(literal)}",
                 "double arithmetic in a float kernel",
+                mend=replaced(f"Write {_single(literal)}", (literal, _single(literal))),
             )
 
 

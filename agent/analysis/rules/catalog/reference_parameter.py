@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
-from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from tree_sitter import Node
+
+from agent.analysis.rules.finding import Cost, Hit, Mend, Place, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
+from agent.analysis.syntax import text, tokens
 
 FIRES = """\
 struct Shape { int rows, cols; };
@@ -39,4 +42,16 @@ def reference_parameter(view: View) -> Iterator[Hit]:
         if parameter.type.rstrip().endswith("&") and not parameter.type.rstrip().endswith("&&"):
             node = view.facts.node.descendant_for_byte_range(parameter.span.start, parameter.span.end)
             if node is not None:
-                yield hit(node, f"{parameter.name} is a reference to an object of the host: pass it by value")
+                yield hit(
+                    node,
+                    f"{parameter.name} is a reference to an object of the host: pass it by value",
+                    mend=_by_value(node, parameter.type),
+                )
+
+
+def _by_value(node: Node, written: str) -> Mend | None:
+    """Only of a constant: what a kernel writes through a reference would be lost in a copy."""
+    if "const" not in tokens(node) or text(node).count("&") != 1 or "const" not in written:
+        return None
+    start = node.start_byte + text(node).encode().index(b"&")
+    return Mend("Pass it by value", ((Place(start, start + 1), ""),))

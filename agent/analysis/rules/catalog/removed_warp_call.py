@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, hit
+from agent.analysis.rules.mending import reached_by_all, replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import ancestors, callee
+from agent.analysis.syntax import ancestors, arguments, callee, text
 
 FIRES = """\
 __global__ void sum(float* x) {
@@ -35,6 +36,7 @@ __global__ void sum(float* x) {
 }
 """
 REMOVED = frozenset(("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all"))
+FULL = "0xffffffffu"
 
 
 @rule(
@@ -57,7 +59,21 @@ def removed_warp_call(view: View) -> Iterator[Hit]:
             first,
             f"{name} does not compile for sm_70 and later: use {name}_sync with the mask of its lanes",
             related=tuple((other, f"{callee(other)} as well") for other in others),
+            mend=_mend(calls, view),
         )
+
+
+def _mend(calls: list[Node], view: View) -> Mend | None:
+    """The mask of the whole warp, where all lanes come to each call."""
+    if not all(reached_by_all(call, view) for call in calls):
+        return None
+    changes = []
+    for call in calls:
+        name, given = call.child_by_field_name("function"), arguments(call)
+        if name is None or not given:
+            return None
+        changes += [(name, f"{callee(call)}_sync"), (given[0], f"{FULL}, {text(given[0])}")]
+    return replaced("Use the _sync forms with the mask of the whole warp", *changes)
 
 
 def _conditional(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.mending import replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
 from agent.analysis.syntax import arguments, callee
@@ -44,4 +45,9 @@ def shuffle_width(view: View) -> Iterator[Hit]:
         if callee(call).startswith("__shfl") and callee(call).endswith("_sync") and len(given) == 4:
             width = value(given[3], view.facts.scope).constant
             if width is not None and width not in (1, 2, 4, 8, 16, 32):
-                yield hit(given[3], f"{width} is no width of a shuffle: it must be a power of two, at most 32")
+                whole = width > 32 and width & (width - 1) == 0
+                yield hit(
+                    given[3],
+                    f"{width} is no width of a shuffle: it must be a power of two, at most 32",
+                    mend=replaced("Shuffle over the whole warp: 32", (given[3], "32"), sure=False) if whole else None,
+                )

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 
+from attrs import evolve
+
 from agent.analysis.rules.finding import Cost, Hit, Severity
+from agent.analysis.rules.mending import with_barrier
 from agent.analysis.rules.races import has_barrier, races, said
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
@@ -67,4 +70,4 @@ def single_barrier(view: View) -> Iterator[Hit]:
     for race in races(view):
         if race.name not in seen and has_barrier(race, view):
             seen.add(race.name)
-            yield said(race)
+            yield evolve(said(race), mend=with_barrier(race, view))

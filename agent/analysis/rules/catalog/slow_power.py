@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, hit
+from agent.analysis.rules.mending import operand, replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
 from agent.analysis.syntax import arguments, bare, callee, descendants, text
+from agent.analysis.types import type_of
 
 FIRES = """\
 __global__ void energy(const float* v, float* e, int n) {
@@ -48,8 +50,23 @@ def slow_power(view: View) -> Iterator[Hit]:
         instead = INSTEAD.get(_literal(given[1]) or 0.0)
         if instead is not None and not _has_effect(given[0]):
             yield hit(
-                call, f"{callee(call)} with exponent {text(given[1])}: {instead} does the same in a few instructions"
+                call,
+                f"{callee(call)} with exponent {text(given[1])}: {instead} does the same in a few instructions",
+                mend=_mend(call, given[0], given[1], view),
             )
+
+
+def _mend(call: Node, base: Node, exponent: Node, view: View) -> Mend | None:
+    """Only where the base has the type that the call computes in: otherwise the product would be of another type."""
+    single = callee(call) == "powf" or text(exponent).lower().endswith("f")
+    if type_of(base, view.facts.symbols) != ("f32" if single else "f64"):
+        return None
+    power, x = _literal(exponent), operand(base)
+    if power == 0.5:
+        root = "sqrtf" if single else "sqrt"
+        return replaced(f"Write {root} (it differs for -0 and -infinity)", (call, f"{root}({text(base)})"), sure=False)
+    product = {2.0: f"({x} * {x})", 3.0: f"({x} * {x} * {x})"}.get(power or 0.0, f"(({x} * {x}) * ({x} * {x}))")
+    return replaced(f"Write a product instead of {callee(call)}", (call, product))
 
 
 def _literal(node: Node) -> float | None:
