@@ -1,0 +1,114 @@
+"""What the lines of a kernel cost, counted on a few of its blocks: enough for a hint while somebody types.
+
+Nothing is proved here. A run that faults, takes too long or is refused says so and counts nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agent.evaluation.counting import Counts, Recipe, count
+from agent.evaluation.line_costs import CountedLine, LineCounts
+from agent.evaluation.setting import Setting
+from agent.evaluation.sizes import bound_at, declared, describe, loop_sizes
+from agent.execution.compiler import build
+from agent.execution.compiler.result import Build, CompileFailure
+from agent.execution.device import LaunchCounters
+from agent.source.document import Document
+from agent.source.kernel import Kernel
+from agent.workload.errors import WorkloadError
+from agent.workload.program import Program
+from agent.workload.workload import Workload
+
+CUTS = (16, 64)
+"""What sizes are divided by where the declared ones take too long."""
+
+SMALLEST = 32
+
+
+def count_lines(document: Document, kernel: Kernel, workload: Workload, setting: Setting) -> LineCounts | str:
+    """Run some blocks of the kernel in the emulator, or say why there are no counts."""
+    program = Program(document, workload.plan, kernel.name)
+    built = build(program, setting.options, cancelled=setting.cancelled)
+    if isinstance(built, CompileFailure):
+        return built.message
+    try:
+        found = count(program, built, workload, setting, list(_recipes(workload, program)))
+    except WorkloadError as error:
+        return str(error)
+    return found if isinstance(found, str) else _lines(found, built, kernel)
+
+
+def _recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
+    """The declared sizes, then smaller ones: what threads loop over first, which changes the least."""
+    top = declared(workload)
+    yield Recipe(top, ((1.0, top),))
+    loops = loop_sizes(workload, program)
+    for only in dict.fromkeys((loops, frozenset(top))):
+        for cut in CUTS:
+            smaller = {name: _cut(value, cut) if name in only else value for name, value in top.items()}
+            if smaller != top and _binds(workload, program, smaller):
+                yield Recipe(smaller, ((1.0, smaller),))
+
+
+def _cut(value: int, by: int) -> int:
+    """Only where nothing is left over: sizes may have to be multiples of something."""
+    return value // by if value % by == 0 and value // by >= SMALLEST else value
+
+
+def _binds(workload: Workload, program: Program, sizes: Mapping[str, int]) -> bool:
+    try:
+        bound_at(workload, program, sizes)
+    except WorkloadError:
+        return False
+    return True
+
+
+def _lines(found: Counts, built: Build, kernel: Kernel) -> LineCounts | str:
+    mine = [one for one in found.counters if _bare(one.kernel) == kernel.name and one.blocks_run]
+    if not mine:
+        return f"no launch of {kernel.name} ran"
+    passes = _ideal_passes(built, {one.kernel for one in mine})
+    numbers = sorted({number for one in mine for number in one.lines if number > 0})
+    lines = tuple(_line(mine, number, passes.get(number, 1)) for number in numbers)
+    blocks = sum(one.blocks_run for one in mine)
+    return LineCounts(kernel.name, lines, blocks, mine[0].block, describe(found.recipe.target))
+
+
+def _line(launches: Sequence[LaunchCounters], number: int, ideal_passes: int) -> CountedLine:
+    there = [one.lines[number] for one in launches if number in one.lines]
+
+    def total(name: str) -> int:
+        return sum(int(getattr(line, name)) for line in there)
+
+    return CountedLine(
+        number,
+        requests=total("requests"),
+        sectors=total("sectors"),
+        ideal_sectors=total("ideal_sectors"),
+        shared_requests=total("shared_requests"),
+        passes=total("wavefronts"),
+        ideal_passes=ideal_passes,
+        local_requests=total("local_requests"),
+        atomics=total("atomics"),
+        instructions=total("instructions"),
+        lanes=total("thread_instructions"),
+    )
+
+
+def _bare(name: str) -> str:
+    return name.split("<")[0].split("::")[-1].strip()
+
+
+def _ideal_passes(built: Build, kernels: set[str]) -> dict[int, int]:
+    """By line, the passes that its widest access to shared memory needs at best: one for each 4 bytes of a lane."""
+    from agent.execution.emulator.program import load
+
+    widest: dict[int, int] = {}
+    for name in kernels:
+        for part in load(built).kernel(built.entries.get(name, name)).blocks:
+            for site in part.sites:
+                words = site.instruction.modifiers
+                if site.instruction.base in ("ld", "ldu", "st") and {"shared", "shared::cta"} & set(words):
+                    lanes = next((int(word[1:]) for word in words if word in ("v2", "v4", "v8")), 1)
+                    width = lanes * int(site.instruction.types[-1].lstrip("bfsu")) // 8
+                    widest[site.line] = max(widest.get(site.line, 1), width // 4)
+    return widest
