@@ -34,6 +34,15 @@ class _Promise:
     seen: asyncio.Event = field(factory=asyncio.Event)
 
 
+def workspace_edit(session: Session, snapshot: Snapshot, edits: Sequence[Edit]) -> types.WorkspaceEdit:
+    """Edits of a snapshot as the client takes them, with its version where it can be told."""
+    changes = [types.TextEdit(snapshot.lines.range_of(edit.span), decoded(edit.text)) for edit in edits]
+    if not session.client.versioned_edits:
+        return types.WorkspaceEdit(changes={snapshot.uri: changes})
+    document = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, list(changes))])
+
+
 class Applier:
     """One edit at a time for each document."""
 
@@ -56,19 +65,11 @@ class Applier:
         if snapshot.uri in self._promises:
             return Applied(False, "another change of this document is under way; try again when it is done")
         promise = self._promises[snapshot.uri] = _Promise(apply_edits(snapshot.text, edits))
+        params = types.ApplyWorkspaceEditParams(workspace_edit(self._session, snapshot, edits), label)
         try:
-            return await self._carry_out(snapshot, self._params(snapshot, edits, label), promise)
+            return await self._carry_out(snapshot, params, promise)
         finally:
             del self._promises[snapshot.uri]
-
-    def _params(self, snapshot: Snapshot, edits: Sequence[Edit], label: str) -> types.ApplyWorkspaceEditParams:
-        changes = [types.TextEdit(snapshot.lines.range_of(edit.span), decoded(edit.text)) for edit in edits]
-        if self._session.client.versioned_edits:
-            identifier = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
-            edit = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(changes))])
-        else:
-            edit = types.WorkspaceEdit(changes={snapshot.uri: changes})
-        return types.ApplyWorkspaceEditParams(edit, label)
 
     async def _carry_out(self, before: Snapshot, params: types.ApplyWorkspaceEditParams, promise: _Promise) -> Applied:
         # Not cancelled when it takes too long: an answer to a request that nobody waits for is an error in pygls.

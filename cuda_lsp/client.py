@@ -21,10 +21,14 @@ class Client:
     watches_configuration: bool = False
     pulls_diagnostics: bool = False
     refreshes_lenses: bool = False
+    inlay_hints: bool = False
+    refreshes_inlay_hints: bool = False
+    describes_codes: bool = False
     related: bool = False
     nests_symbols: bool = False
     literal_actions: bool = False
     disabled_actions: bool = False
+    preferred_actions: bool = False
     resolves_edits: bool = False
     markdown: bool = False
     shows_documents: bool = False
@@ -33,6 +37,8 @@ class Client:
     progress: bool = False
     asks: bool = False
     reviews: bool = False
+    asks_text: bool = False
+    """Whether it lets the user type a text when a request of ours asks for one (docs/protocol.md)."""
 
 
 def client_of(params: types.InitializeParams, encoding: str) -> Client:
@@ -53,11 +59,16 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         watches_configuration=has("workspace.did_change_configuration.dynamic_registration"),
         pulls_diagnostics=pulls,
         refreshes_lenses=has("workspace.code_lens.refresh_support"),
+        inlay_hints=has("text_document.inlay_hint"),
+        refreshes_inlay_hints=has("workspace.inlay_hint.refresh_support"),
+        describes_codes=has("text_document.diagnostic.code_description_support")
+        or has("text_document.publish_diagnostics.code_description_support"),
         related=has("text_document.diagnostic.related_information")
         or has("text_document.publish_diagnostics.related_information"),
         nests_symbols=has("text_document.document_symbol.hierarchical_document_symbol_support"),
         literal_actions=has("text_document.code_action.code_action_literal_support"),
         disabled_actions=has("text_document.code_action.disabled_support"),
+        preferred_actions=has("text_document.code_action.is_preferred_support"),
         resolves_edits="edit" in resolvable and has("text_document.code_action.data_support"),
         markdown=types.MarkupKind.Markdown in formats,
         shows_documents=has("window.show_document.support"),
@@ -66,6 +77,7 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         progress=has("window.work_done_progress"),
         asks=has("window.show_message"),
         reviews=has("experimental.cudaLsp.review"),
+        asks_text=has("experimental.cudaLsp.askText"),
     )
 
 

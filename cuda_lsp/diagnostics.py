@@ -11,8 +11,12 @@ from lsprotocol import types
 from agent.source.kernel import Kernel
 from agent.source.span import Span
 from cuda_lsp.facts.facts import Message
+from cuda_lsp.hints import Shown
+from cuda_lsp.rule_pages import address
+from cuda_lsp.ruling import severity
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
+from cuda_lsp.upheld import upheld
 
 if TYPE_CHECKING:
     from agent.analysis.rules import Finding
@@ -29,20 +33,51 @@ _SEVERITIES = {
 
 def diagnostics(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic]:
     """Everything that is known about a snapshot, without waiting for anything."""
+    return [one for shown in _shown(server, snapshot) for one in shown.diagnostics]
+
+
+def written(server: CudaServer, snapshot: Snapshot) -> str:
+    """The same as a JSON array. What did not change since it was last written is not written again: a large file has
+    hundreds, and a keystroke changes few of them."""
+    parts = []
+    for shown in _shown(server, snapshot):
+        if not shown.written:
+            shown.written = server.protocol.written(shown.diagnostics)[1:-1]
+        parts.append(shown.written)
+    return f"[{', '.join(filter(None, parts))}]"
+
+
+def _shown(server: CudaServer, snapshot: Snapshot) -> Iterator[Shown]:
     if not server.session.settings.diagnostics:
-        return []
-    hints: list[types.Diagnostic] = []
-    compiled: dict[tuple[object, ...], types.Diagnostic] = {}
-    for kernel in snapshot.document.kernels:
-        hints += server.hints.shown(snapshot, kernel, lambda finding: _of_finding(server, snapshot, finding))
+        return
+    yield Shown(_of_compiler(server, snapshot))
+    counted = server.counts.has_any(snapshot)
+    for index, shown in server.hints.every(snapshot, lambda finding: of_finding(server, snapshot, finding)):
+        yield _upheld(server, snapshot, snapshot.document.kernels[index], shown) if counted else shown
+
+
+def _of_compiler(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic]:
+    found: dict[tuple[object, ...], types.Diagnostic] = {}
+    for kernel in snapshot.document.kernels if server.facts.has_messages(snapshot) else ():
         for diagnostic in _compiled(server, snapshot, kernel):
             # two kernels that share a helper share its errors
             start = diagnostic.range.start
-            compiled.setdefault((start.line, start.character, diagnostic.message), diagnostic)
-    return [*compiled.values(), *hints]
+            found.setdefault((start.line, start.character, diagnostic.message), diagnostic)
+    return list(found.values())
 
 
-def _of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> types.Diagnostic:
+def _upheld(server: CudaServer, snapshot: Snapshot, kernel: Kernel, shown: Shown) -> Shown:
+    """Those that counting does not contradict."""
+    findings = server.hints.of(snapshot, kernel)
+    kept = upheld(server, snapshot, kernel, findings)
+    if len(kept) == len(findings):
+        return shown
+    pairs = zip(findings, shown.diagnostics, strict=True)
+    return Shown([one for finding, one in pairs if any(finding is other for other in kept)])
+
+
+def of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> types.Diagnostic:
+    """A finding as the client sees it: the same each time, so that an action can say which one it mends."""
     related = [
         types.DiagnosticRelatedInformation(
             types.Location(snapshot.uri, snapshot.lines.range_of(other.span)), other.words
@@ -52,8 +87,11 @@ def _of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> typ
     return types.Diagnostic(
         range=snapshot.lines.range_of(finding.span),
         message=f"{finding.message} ({finding.cost})" if finding.cost else finding.message,
-        severity=_SEVERITIES[finding.severity.value],
+        severity=_SEVERITIES[severity(server.session.settings, finding.rule, finding.severity.value)],
         code=finding.rule,
+        code_description=types.CodeDescription(address(finding.rule))
+        if server.session.client.describes_codes
+        else None,
         source=SOURCE,
         related_information=related or None,
     )

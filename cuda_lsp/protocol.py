@@ -30,6 +30,9 @@ CANCEL = "cuda-lsp.cancel"
 SHOW_KERNEL = "cuda-lsp.showKernel"
 SHOW_HINTS = "cuda-lsp.showHints"
 
+ASK_TEXT_REQUEST = "cuda-lsp/askText"
+"""To clients that announced ``experimental.cudaLsp.askText``: let the user type a text."""
+
 REVIEW_NOTIFICATION = "cuda-lsp/review"
 """To clients that announced ``experimental.cudaLsp.review``: show this review."""
 

@@ -9,6 +9,8 @@ import json
 import logging
 import os
 import pkgutil
+import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, BinaryIO
 
@@ -20,9 +22,10 @@ from pygls.lsp.server import LanguageServer
 
 import cuda_lsp
 from agent.source.kernel import Kernel
-from cuda_lsp import features
+from cuda_lsp import features, streams
 from cuda_lsp.applying import Applier
 from cuda_lsp.client import client_of
+from cuda_lsp.facts.counts import CountStore
 from cuda_lsp.facts.store import FactStore
 from cuda_lsp.hints import HintStore
 from cuda_lsp.jobs import Jobs
@@ -78,6 +81,11 @@ class CudaServer(LanguageServer):
         self.at_end(self.facts.end)
         self.jobs = Jobs(self.later, workers)
         self.at_end(self.jobs.close)
+        self.counts = CountStore(
+            self.session, self.facts, self.jobs.aside, self.later, self.refresh, lambda: self.jobs.busy
+        )
+        self.at_end(self.counts.end)
+        self.at_refresh(self.counts.look)
         self.applier = Applier(self.session, self.workspace_apply_edit_async)
         self.proposals = Proposals(self.session, self.applier, Store(default_folder()), self.say)
         self.jobs.subscribe(self.proposals.heard)
@@ -135,6 +143,14 @@ class CudaServer(LanguageServer):
         """Show a message to the user."""
         self.window_show_message(types.ShowMessageParams(kind, f"cuda-lsp: {text}"))
 
+    async def ask_text(self, title: str, prompt: str) -> str:
+        """What the user types; empty where they do not. Only for clients that announced that they can ask."""
+        from cuda_lsp import protocol
+
+        answer = await self.protocol.send_request_async(protocol.ASK_TEXT_REQUEST, {"title": title, "prompt": prompt})
+        text = answer.get("text") if isinstance(answer, dict) else getattr(answer, "text", None)
+        return text if isinstance(text, str) else ""
+
     def at_start(self, work: Callable[[], None]) -> None:
         """``work`` is called once the client is ready for requests of ours."""
         self._starts.append(work)
@@ -161,6 +177,11 @@ class CudaServer(LanguageServer):
         """``work`` is called when the server ends, however it ends: it stops processes and must not wait for long."""
         self._endings.append(work)
 
+    def look_again(self) -> None:
+        """Something outside the documents changed (a header, a setting): find anew what is said about them."""
+        self.facts.again()
+        self.counts.again()
+
     # --- life ------------------------------------------------------------------------------------------------------
 
     def serve(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None, port: int | None = None) -> bool:
@@ -171,7 +192,9 @@ class CudaServer(LanguageServer):
         gc.set_threshold(50_000, 50, 1000)
         try:
             if port is None:
-                self.start_io(stdin, stdout)
+                self._stop_event = threading.Event()
+                streams.serve(self, stdin or sys.stdin.buffer, stdout or sys.stdout.buffer, self._stop_event)
+                self.shutdown()
             else:
                 self.start_tcp("127.0.0.1", port)
         finally:

@@ -5,13 +5,16 @@ and a value that makes no sense are said in words and never fail anything.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from attrs import field, frozen
 
 SECTION = "cuda-lsp"
+OFF = "off"
+SEVERITIES = ("error", "warning", "information", "hint", OFF)
 
 
 def _setting(default: object, doc: str) -> Any:
@@ -24,7 +27,15 @@ class Settings:
 
     target: str = _setting("", "The card that registers, occupancy and estimates are for (`H200`, `sm_90`).")
     lenses: bool = _setting(True, "Show a line over each kernel.")
+    inlay_hints: bool = _setting(True, "Show what was counted at the ends of lines where it is bad.")
     diagnostics: bool = _setting(True, "Show what the compiler and the rules say.")
+    select: Sequence[str] = _setting(
+        (), "The rules that run, by id or letter (`M1`, `S`, `ALL`); empty: the usual ones."
+    )
+    ignore: Sequence[str] = _setting((), "Rules that do not run; of two names that meet a rule the longer wins.")
+    severities: Mapping[str, str] = _setting(
+        {}, "How a rule is shown, by id or letter: `error`, `warning`, `information`, `hint` or `off`."
+    )
     compile: bool = _setting(True, "Compile kernels in the background after a pause in typing.")
     delay: int = _setting(150, "How long a pause in typing is, in milliseconds.")
 
@@ -43,11 +54,11 @@ def read(told: object, before: Settings) -> tuple[Settings, tuple[str, ...]]:
     if not isinstance(told, Mapping):
         return before, (f"the settings under {SECTION} must be an object",)
     values: dict[str, Any] = {}
-    complaints = tuple(_read(told, values))
+    complaints = tuple(_read(told, values, before))
     return attrs.evolve(before, **values), complaints
 
 
-def _read(told: Mapping[str, object], values: dict[str, Any]) -> Iterator[str]:
+def _read(told: Mapping[str, object], values: dict[str, Any], before: Settings) -> Iterator[str]:
     for key, value in told.items():
         name = KEYS.get(str(key))
         if name is None:
@@ -57,10 +68,28 @@ def _read(told: Mapping[str, object], values: dict[str, Any]) -> Iterator[str]:
         elif value is None:
             continue
         else:
-            wanted = type(getattr(Settings(), name))
-            sound = type(value) is wanted and not (wanted is int and not 0 <= int(value) <= 60_000)  # type: ignore[call-overload]
-            if sound:
-                values[name] = value
+            complaint = _wrong(value, getattr(Settings(), name))
+            if complaint:
+                yield f"{SECTION}.{key} must be {complaint}; it stays {json.dumps(getattr(before, name))}"
             else:
-                words = {bool: "true or false", str: "text", int: "a whole number from 0 to 60000"}
-                yield f"{SECTION}.{key} must be {words[wanted]}; it stays {getattr(Settings(), name)!r}"
+                values[name] = tuple(value) if isinstance(value, list) else value
+
+
+def _wrong(value: object, default: object) -> str:
+    """What a value should have been, in words; empty where nothing is wrong with it."""
+    match default:
+        case bool():
+            return "" if isinstance(value, bool) else "true or false"
+        case str():
+            return "" if isinstance(value, str) else "text"
+        case int():
+            sound = type(value) is int and 0 <= value <= 60_000
+            return "" if sound else "a whole number from 0 to 60000"
+        case tuple():
+            sound = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+            return "" if sound else "a list of texts"
+        case _:
+            sound = isinstance(value, Mapping) and all(
+                isinstance(name, str) and shown in SEVERITIES for name, shown in value.items()
+            )
+            return "" if sound else f"an object of {', '.join(SEVERITIES[:-1])} or {OFF} by rule"

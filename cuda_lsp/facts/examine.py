@@ -19,12 +19,12 @@ from agent.source.slicing import device_slice
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch
 from agent.workload.describe import arguments, origin
-from agent.workload.errors import WorkloadError
+from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings, SettingsError, read_settings
 from agent.workload.workload import Workload
-from cuda_lsp.facts.facts import Cost, Facts, Message
+from cuda_lsp.facts.facts import Cost, Facts, Message, line_text
 
 DEFAULT_TARGET = "H200"
 _SECONDS = 20.0
@@ -45,7 +45,7 @@ def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable
         archs = _architectures(target, settings)
     except (SettingsError, UnknownTarget) as error:
         return Facts(problem=str(error))
-    workload, questions = _workload(document, kernel, settings)
+    workload, questions, draft = _workload(document, kernel, settings)
     flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
     launch = _first_launch(document, kernel, workload) if workload else None
     costs: list[Cost] = []
@@ -60,6 +60,7 @@ def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable
         workload=arguments(workload) if workload else "",
         origin=origin(workload) if workload else "",
         questions=questions,
+        draft=draft,
         problem=first.message if isinstance(first, CompileFailure) else "",
         block=launch.threads if launch else None,
     )
@@ -70,11 +71,14 @@ def _architectures(target: str, settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((card.arch, *settings.architectures)))
 
 
-def _workload(document: Document, kernel: Kernel, settings: Settings) -> tuple[Workload | None, str]:
+def _workload(document: Document, kernel: Kernel, settings: Settings) -> tuple[Workload | None, str, bool]:
+    """The workload; or what is missing, and whether a draft could be written."""
     try:
-        return find_workload(document, kernel, settings), ""
+        return find_workload(document, kernel, settings), "", False
+    except NoWorkload as error:
+        return None, str(error), bool(error.draft)
     except WorkloadError as error:
-        return None, str(error)
+        return None, str(error), False
 
 
 def _first_launch(document: Document, kernel: Kernel, workload: Workload) -> _Launch | None:
@@ -130,10 +134,3 @@ def _message(document: Document, found: Diagnostic) -> Message:
     if not 0 < found.line <= len(document.line_starts):
         return Message(found.severity, found.message, 0, b"")
     return Message(found.severity, found.message, found.line, line_text(document, found.line))
-
-
-def line_text(document: Document, number: int) -> bytes:
-    """A 1-based line without its line end."""
-    starts = document.line_starts
-    end = starts[number] if number < len(starts) else len(document.text)
-    return document.text[starts[number - 1] : end].rstrip(b"\r\n")

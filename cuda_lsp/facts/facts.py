@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from agent.source.document import Document
+
 if TYPE_CHECKING:  # the compiler's package takes long to import, and the server's start must not wait for it
     from agent.execution.compiler.result import Resources
     from agent.execution.occupancy import Occupancy
@@ -46,3 +48,12 @@ class Facts:
     problem: str = ""
     block: int | None = None
     """Threads of a block at the launch, where they are known."""
+    draft: bool = False
+    """Where there is no workload: whether a directive with blanks can be written for the user to fill in."""
+
+
+def line_text(document: Document, number: int) -> bytes:
+    """A 1-based line without its line end."""
+    starts = document.line_starts
+    end = starts[number] if number < len(starts) else len(document.text)
+    return document.text[starts[number - 1] : end].rstrip(b"\r\n")

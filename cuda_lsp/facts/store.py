@@ -11,6 +11,7 @@ import hashlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -31,6 +32,9 @@ _PATIENCE = 1.0
 # seconds without a key after which half a statement is taken for what the user means
 _HALF_TYPED = 1.0
 _HINTED_TOGETHER = 16
+# so many keys tell how fast somebody types; so many seconds apart, they are not typed in a row
+_KEYS = 4
+_TYPING = 0.4
 
 
 @frozen
@@ -85,6 +89,8 @@ class FactStore:
         self._known: dict[Place, _Entry] = {}
         self._wanted: dict[str, dict[Place, None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._gaps: dict[str, deque[float]] = {}
+        self._typed: dict[str, float] = {}
         self._queue: list[_Work] = []
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -98,7 +104,11 @@ class FactStore:
     def of(self, snapshot: Snapshot, kernel: Kernel) -> Known | None:
         """What is known about a kernel, without waiting."""
         entry = self._known.get(place_of(snapshot, kernel))
-        return Known(entry.facts, entry.key == self._key(snapshot, kernel)) if entry else None
+        return Known(entry.facts, entry.key == self.key(snapshot, kernel)) if entry else None
+
+    def has_messages(self, snapshot: Snapshot) -> bool:
+        """Whether the compiler said anything about a document."""
+        return any(place.uri == snapshot.uri and entry.facts.messages for place, entry in self._known.items())
 
     def want(self, snapshot: Snapshot, kernel: Kernel) -> None:
         """Somebody looks at this kernel: find its facts soon, and keep them up to date."""
@@ -127,7 +137,16 @@ class FactStore:
             self._forget(old.uri)
             return
         self._enqueue(new.uri, [])  # nobody waits any more for what concerns the text before
-        self._wait(new.uri, self._session.settings.delay / 1e3 if old else 0.0)
+        self._wait(new.uri, self._pause(new.uri) if old else 0.0)
+
+    def _pause(self, uri: str) -> float:
+        """How long no key comes before that is a pause, in seconds: as set, and longer than between the last few keys.
+        Work that begins between two of them is in the way of the second, and overtaken by it."""
+        gaps, now = self._gaps.setdefault(uri, deque(maxlen=_KEYS)), time.monotonic()
+        gaps.append(now - self._typed.get(uri, 0.0))
+        self._typed[uri] = now
+        between = max((gap for gap in gaps if gap < _TYPING), default=0.0)
+        return max(self._session.settings.delay / 1e3, 2 * between)
 
     def _wait(self, uri: str, seconds: float) -> None:
         if (timer := self._timers.pop(uri, None)) is not None:
@@ -137,7 +156,8 @@ class FactStore:
     def _forget(self, uri: str) -> None:
         if (timer := self._timers.pop(uri, None)) is not None:
             timer.cancel()
-        self._wanted.pop(uri, None)
+        for table in (self._wanted, self._gaps, self._typed):
+            table.pop(uri, None)  # type: ignore[attr-defined]
         for place in [place for place in self._known if place.uri == uri]:
             del self._known[place]
 
@@ -193,9 +213,9 @@ class FactStore:
         return entry is None or entry.key != job.key
 
     def _job(self, snapshot: Snapshot, kernel: Kernel) -> _Job:
-        return _Job(place_of(snapshot, kernel), self._key(snapshot, kernel), snapshot, kernel)
+        return _Job(place_of(snapshot, kernel), self.key(snapshot, kernel), snapshot, kernel)
 
-    def _key(self, snapshot: Snapshot, kernel: Kernel) -> str:
+    def key(self, snapshot: Snapshot, kernel: Kernel) -> str:
         """Changes whenever the facts may: with the kernel's text, and with all text outside the kernels."""
         own = snapshot.text[kernel.span.start : kernel.span.end]
         parts = (own, snapshot.once(surroundings), self._session.settings.target.encode())
@@ -225,7 +245,8 @@ class FactStore:
         return lambda: self._settled(snapshot, document)
 
     def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel], last: bool) -> Callable[[], None]:
-        found = find(snapshot.document, kernels, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
+        settings = self._session.settings
+        found = find(snapshot.document, kernels, settings, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
         return lambda: self._hinted(snapshot, found, last)
 
     def _find(self, job: _Job) -> Callable[[], None] | None:

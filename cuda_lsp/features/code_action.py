@@ -12,9 +12,13 @@ from attrs import field, frozen
 from lsprotocol import types
 
 from agent.source.kernel import Kernel
-from cuda_lsp import protocol
+from agent.source.span import Span
+from cuda_lsp import protocol, quick_fixes
 from cuda_lsp.client import Client
+from cuda_lsp.features.execute_command import CANNOT_ASK
 from cuda_lsp.features.hover import at
+from cuda_lsp.features.kernel_state import short
+from cuda_lsp.reviewing import best
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
 
@@ -23,6 +27,7 @@ ASK = f"{_REWRITE}.cuda.ask"
 OPTIMIZE = f"{_REWRITE}.cuda.optimize"
 CHECK = f"{_REWRITE}.cuda.check"
 DESCRIBE = f"{_REWRITE}.cuda.describe"
+REVIEW = f"{_REWRITE}.cuda.review"
 
 
 @frozen
@@ -37,6 +42,7 @@ class Entry:
 
 MENU = (
     Entry("Suggest ideas for {}", ASK, protocol.SUGGEST),
+    Entry("Try an idea of my own on {}", ASK, protocol.OWN_IDEA),
     Entry("Optimize {}: same signature, same launch", OPTIMIZE, protocol.OPTIMIZE, {"scope": "drop-in"}),
     Entry("Optimize {}: the launch may change", OPTIMIZE, protocol.OPTIMIZE, {"scope": "relaunch"}),
     Entry("Optimize {}: it may become several kernels", OPTIMIZE, protocol.OPTIMIZE, {"scope": "plan"}),
@@ -44,12 +50,13 @@ MENU = (
     Entry("Verify my change to {} against HEAD", CHECK, protocol.VERIFY, {"against": "HEAD"}),
     Entry("Benchmark {}", CHECK, protocol.BENCHMARK),
     Entry("Write the workload of {} above it", DESCRIBE, protocol.DESCRIBE),
+    Entry("Review the rewrite of {}", REVIEW, protocol.REVIEW),
 )
 
 
 def register(server: CudaServer) -> None:
     client = server.session.client
-    kinds: list[types.CodeActionKind | str] = [ASK, OPTIMIZE, CHECK, DESCRIBE]
+    kinds: list[types.CodeActionKind | str] = [quick_fixes.KIND, ASK, OPTIMIZE, CHECK, DESCRIBE, REVIEW]
     options = types.CodeActionOptions(code_action_kinds=kinds, resolve_provider=client.resolves_edits)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
@@ -57,13 +64,17 @@ def register(server: CudaServer) -> None:
         snapshot = server.session.snapshot(params.text_document.uri)
         if snapshot is None:
             return None
-        kernel = kernel_at(snapshot, snapshot.lines.offset_of(params.range.start))
+        asked, only = snapshot.lines.span_of(params.range), params.context.only
+        kernel = kernel_at(snapshot, asked.start)
+        found: list[types.CodeAction | types.Command] = []
+        if wanted(quick_fixes.KIND, only):
+            found += quick_fixes.quick_fixes(server, snapshot, _touched(snapshot, asked, kernel), asked)
         if kernel is None:
-            return None
+            return found or None
         server.facts.want(snapshot, kernel)
-        if params.context.trigger_kind == types.CodeActionTriggerKind.Automatic and params.context.only is None:
-            return None  # the editor only asks whether to light its bulb; over every kernel it would always burn
-        return list(_menu(server, snapshot, kernel, params.context.only))
+        if params.context.trigger_kind == types.CodeActionTriggerKind.Automatic and only is None:
+            return found  # the editor only asks whether to light its bulb; over every kernel it would always burn
+        return [*found, *_menu(server, snapshot, kernel, only)]
 
 
 def kernel_at(snapshot: Snapshot, offset: int) -> Kernel | None:
@@ -76,12 +87,18 @@ def kernel_at(snapshot: Snapshot, offset: int) -> Kernel | None:
     return launched[0] if launched else None
 
 
+def _touched(snapshot: Snapshot, asked: Span, kernel: Kernel | None) -> list[Kernel]:
+    """The kernels in a selection, and the one that is launched there."""
+    inside = [one for one in snapshot.document.kernels if one.span.start <= asked.end and one.span.end >= asked.start]
+    return inside if kernel is None or kernel in inside else [kernel, *inside]
+
+
 def _menu(
     server: CudaServer, snapshot: Snapshot, kernel: Kernel, only: list[Any] | Any
 ) -> Iterator[types.CodeAction | types.Command]:
     reference = protocol.as_argument(protocol.reference(snapshot, kernel))
     for entry in MENU:
-        if not _wanted(entry.kind, only):
+        if not wanted(entry.kind, only):
             continue
         action = _action(server, snapshot, kernel, entry, reference)
         if action is not None:
@@ -89,7 +106,7 @@ def _menu(
             yield action if server.session.client.literal_actions or action.command is None else action.command
 
 
-def _wanted(kind: str, only: Any) -> bool:
+def wanted(kind: str, only: Any) -> bool:
     """Kinds are a hierarchy: ``refactor`` asks for ``refactor.rewrite.cuda`` too. An empty list asks for nothing."""
     if only is None:
         return True
@@ -104,14 +121,25 @@ def _action(
     lazily = entry.kind == DESCRIBE and client.resolves_edits and client.literal_actions
     if not lazily and not server.offers(entry.command):
         return None
-    title = entry.title.format(kernel.name)
     reason = obstacle(server, snapshot, kernel, entry)
+    title = _title(server, snapshot, kernel, entry)
     if reason is not None:
         return _disabled(client, title, entry.kind, reason)
     if lazily:
         return types.CodeAction(title, entry.kind, data=reference)
-    command = types.Command(title, entry.command, arguments=[reference, entry.options])
+    arguments = [reference] if entry.kind == REVIEW else [reference, entry.options]
+    command = types.Command(title, entry.command, arguments=arguments)
     return types.CodeAction(title, entry.kind, command=command)
+
+
+def _title(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entry) -> str:
+    title = entry.title.format(kernel.name)
+    if entry.kind == REVIEW and (found := best(server.proposals.all(snapshot.uri), kernel.qualified_name)) is not None:
+        return f"{title}: {short(found)}"
+    known = server.facts.of(snapshot, kernel)
+    if entry.kind == DESCRIBE and known is not None and known.facts.draft:
+        return f"Write a draft of the workload of {kernel.name} above it"
+    return title
 
 
 def _disabled(client: Client, title: str, kind: str, reason: str) -> types.CodeAction | None:
@@ -122,13 +150,19 @@ def _disabled(client: Client, title: str, kind: str, reason: str) -> types.CodeA
 
 def obstacle(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entry) -> str | None:
     """Why an entry cannot be taken now, in words; None where nothing speaks against it as far as is known."""
+    if entry.kind == REVIEW:
+        found = best(server.proposals.all(snapshot.uri), kernel.qualified_name)
+        return None if found else f"no rewrite of {kernel.name} was proposed yet: optimize it first"
     if kernel.damage:
         return f"{kernel.name} has {kernel.damage}"
+    if entry.command == protocol.OWN_IDEA and not server.session.client.asks_text:
+        return CANNOT_ASK
     if entry.options.get("against") and not snapshot.path:
         return "this document was never saved: there is nothing to compare with"
     known = server.facts.of(snapshot, kernel)
     if known is not None and known.fresh:
-        if known.facts.questions and entry.kind != ASK:
+        drafted = entry.kind == DESCRIBE and known.facts.draft
+        if known.facts.questions and entry.kind != ASK and not drafted:
             return f"no workload is known for {kernel.name}: {known.facts.questions}"
         if known.facts.problem and entry.kind != DESCRIBE:
             return f"{kernel.name} does not compile: {known.facts.problem}"

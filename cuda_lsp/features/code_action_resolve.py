@@ -1,4 +1,4 @@
-"""The edit behind "Write the workload above it", made when it is wanted and only on the text it was offered on."""
+"""The edit behind an action, made when it is wanted and only on the text that it was offered on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcException
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
+from cuda_lsp.applying import workspace_edit
+from cuda_lsp.describing import insertion
+from cuda_lsp.quick_fixes import fix_edit
 from cuda_lsp.server import CudaServer
-from cuda_lsp.session import Session, Snapshot
+from cuda_lsp.session import Snapshot
 
 _REQUEST_FAILED = -32803
 
@@ -28,11 +31,21 @@ def register(server: CudaServer) -> None:
         snapshot, kernel = protocol.find_kernel(server.session, wanted)
         if snapshot.version != wanted.version:
             raise JsonRpcContentModified("the document changed since this was offered; ask again")
-        text = await asyncio.to_thread(directive, snapshot.document, kernel)
-        if server.session.snapshot(snapshot.uri) is not snapshot:
-            raise JsonRpcContentModified("the document changed meanwhile; ask again")
-        action.edit = insertion(server.session, snapshot, kernel.span.start, text)
+        if isinstance(action.data, dict) and "fix" in action.data:
+            action.edit = fix_edit(server, snapshot, kernel, action.data)
+        else:
+            action.edit = await _described(server, snapshot, kernel)
+        if action.edit is None:
+            raise JsonRpcException("there is no place for this in the text as it is", _REQUEST_FAILED)
         return action
+
+
+async def _described(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> types.WorkspaceEdit | None:
+    text = await asyncio.to_thread(directive, snapshot.document, kernel)
+    if server.session.snapshot(snapshot.uri) is not snapshot:
+        raise JsonRpcContentModified("the document changed meanwhile; ask again")
+    edit = insertion(snapshot.document, kernel, text)
+    return workspace_edit(server.session, snapshot, [edit]) if edit else None
 
 
 def directive(document: Document, kernel: Kernel) -> str:
@@ -49,18 +62,3 @@ def directive(document: Document, kernel: Kernel) -> str:
         raise JsonRpcException(str(error), _REQUEST_FAILED) from error
     except WorkloadError as error:
         raise JsonRpcException(str(error), _REQUEST_FAILED) from error
-
-
-def insertion(session: Session, snapshot: Snapshot, offset: int, text: str) -> types.WorkspaceEdit:
-    """``text`` on lines of its own above the line of ``offset``, with its indentation and the file's line ends."""
-    start = snapshot.text.rfind(b"\n", 0, offset) + 1
-    line = snapshot.text[start:offset]
-    indent = line[: len(line) - len(line.lstrip())].decode()
-    end = "\r\n" if b"\r\n" in snapshot.text else "\n"
-    written = "".join(f"{indent}{piece}{end}" for piece in text.splitlines())
-    at = snapshot.lines.position_of(start)
-    edit = types.TextEdit(types.Range(at, at), written)
-    if session.client.versioned_edits:
-        document = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
-        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [edit])])
-    return types.WorkspaceEdit(changes={snapshot.uri: [edit]})

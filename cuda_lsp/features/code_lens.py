@@ -10,6 +10,7 @@ from agent.source.kernel import Kernel
 from cuda_lsp import protocol, words
 from cuda_lsp.server import CudaServer, Offer
 from cuda_lsp.session import Snapshot
+from cuda_lsp.upheld import upheld
 
 
 def register(server: CudaServer) -> None:
@@ -38,7 +39,7 @@ def _offers(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> Iterator[
         return
     if (known := words.in_short(server.facts.of(snapshot, kernel))) is not None:
         yield Offer(known, protocol.SHOW_KERNEL)
-    if count := len(server.hints.of(snapshot, kernel)):
+    if count := len(upheld(server, snapshot, kernel, server.hints.of(snapshot, kernel))):
         yield Offer(f"{count} hint{'s' if count > 1 else ''}", protocol.SHOW_HINTS)
     for source in server.lens_sources:
         yield from source(snapshot, kernel)

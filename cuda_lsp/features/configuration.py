@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from lsprotocol import types
+import asyncio
+import logging
+from collections.abc import Iterable
 
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from cuda_lsp.ruling import unknown
 from cuda_lsp.server import CudaServer
 from cuda_lsp.settings import SECTION, Settings, read
+
+log = logging.getLogger(__name__)
 
 
 def register(server: CudaServer) -> None:
@@ -16,17 +24,32 @@ def register(server: CudaServer) -> None:
     def apply(settings: object) -> None:
         before = server.session.settings
         server.session.settings, complaints = read(settings, base)
+        now = server.session.settings
+        complain(complaints)
+        if now == before:
+            return
+        if (now.select, now.ignore, now.severities) != (before.select, before.ignore, before.severities):
+            server.hints.again()
+            server.task(name_unknown_rules(now))
+        server.look_again()
+        server.refresh()
+
+    def complain(complaints: Iterable[str]) -> None:
         for complaint in complaints:
             if complaint not in told:
                 told.add(complaint)
                 server.say(complaint)
-        if server.session.settings != before:
-            server.facts.again()
-            server.refresh()
+
+    async def name_unknown_rules(settings: Settings) -> None:
+        complain(await asyncio.to_thread(unknown, settings))
 
     async def pull() -> None:
         asked = types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
-        answer = await server.workspace_configuration_async(asked)
+        try:
+            answer = await server.workspace_configuration_async(asked)
+        except JsonRpcException as error:
+            log.warning("the client does not tell its settings: %s", error)
+            return
         if answer:
             apply(answer[0])
 

@@ -10,4 +10,4 @@ from cuda_lsp.server import CudaServer
 def register(server: CudaServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
-        server.facts.again()
+        server.look_again()

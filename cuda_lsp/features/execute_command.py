@@ -9,11 +9,11 @@ import attrs
 import cattrs
 from attrs import evolve
 from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
-from pygls.uris import to_fs_path
 
 from agent.ideas.idea import Scope
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
+from cuda_lsp.asking import with_session
 from cuda_lsp.jobs import JobRefused
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
@@ -25,29 +25,28 @@ KINDS = {
     protocol.VERIFY: "verify",
     protocol.BENCHMARK: "benchmark",
     protocol.DESCRIBE: "describe",
+    protocol.OWN_IDEA: "idea",
 }
 # What a lone text means as the second argument.
-_LONE = {protocol.OPTIMIZE: "scope", protocol.SUGGEST: "scope", protocol.VERIFY: "against"}
-_SETTABLE = ("scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target", "device")
+_LONE = {
+    protocol.OPTIMIZE: "scope",
+    protocol.SUGGEST: "scope",
+    protocol.VERIFY: "against",
+    protocol.OWN_IDEA: "idea",
+}
+_SETTABLE = ("idea", "scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target", "device")
 _DEVICES = ("auto", "emulator", "gpu")
 _MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
-
-NO_MODEL = (
-    "an idea in your own words needs a language model to turn it into code, and none is configured. "
-    "The ideas of the catalogue need none: Suggest ideas lists those that apply"
+LONGEST_IDEA = 4000
+CANNOT_ASK = (
+    "this editor cannot ask for a text: send the command cuda-lsp.tryIdea with the kernel and the idea, as text, for "
+    "its two arguments (docs/protocol.md)"
 )
 
 
 def register(server: CudaServer) -> None:
     for command, kind in KINDS.items():
         server.command(command)(_starter(server, command, kind))
-
-    @server.command(protocol.OWN_IDEA)
-    def own_idea(*arguments: Any) -> None:
-        if not arguments:
-            raise JsonRpcInvalidParams("expected a kernel, and the idea as text")
-        protocol.read_reference(arguments[0])
-        server.say(NO_MODEL)
 
     @server.command(protocol.CANCEL)
     def cancel(*arguments: Any) -> bool:
@@ -80,27 +79,44 @@ def _starter(server: CudaServer, command: str, kind: str) -> Callable[..., str |
             raise JsonRpcInvalidParams("expected a kernel, and options at most")
         wanted = protocol.read_reference(arguments[0])
         options = read_options(command, arguments[1] if len(arguments) == 2 else None)
-        try:
-            if (current := server.session.snapshot(wanted.uri)) is not None:
-                current.read()
-            snapshot, kernel = protocol.find_kernel(server.session, wanted)
-            return start_job(server, kind, snapshot, kernel.qualified_name, options)
-        except (JsonRpcContentModified, JobRefused) as problem:
-            server.say(str(problem))
+        if command == protocol.OWN_IDEA and not options.idea.strip():
+            ask_for_idea(server, wanted, options)
             return None
+        return begin(server, kind, wanted, options)
 
     return start
 
 
+def ask_for_idea(server: CudaServer, wanted: protocol.KernelReference, options: Options) -> None:
+    """Let the user type the idea where the client can, and start then."""
+    if not server.session.client.asks_text:
+        server.say(CANNOT_ASK)
+        return
+
+    async def ask() -> None:
+        text = await server.ask_text(f"Your idea for {wanted.kernel}", "what should change, in your own words")
+        if text.strip():
+            begin(server, "idea", wanted, evolve(options, idea=text.strip()[:LONGEST_IDEA]))
+
+    server.task(ask())
+
+
+def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, options: Options) -> str | None:
+    """Start a job on a kernel as it stands now, or say why none is started."""
+    try:
+        if (current := server.session.snapshot(wanted.uri)) is not None:
+            current.read()
+        snapshot, kernel = protocol.find_kernel(server.session, wanted)
+        return start_job(server, kind, snapshot, kernel.qualified_name, options)
+    except (JsonRpcContentModified, JobRefused) as problem:
+        server.say(str(problem))
+        return None
+
+
 def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, options: Options) -> str:
     """With what the session adds to the options. Raises JobRefused."""
-    if not options.target:
-        options = evolve(options, target=server.session.settings.target)
-    if not snapshot.path:
-        folder = server.session.folder_of(snapshot) or next(iter(server.session.folders), None)
-        options = evolve(options, folder=(to_fs_path(folder) or "") if folder else "")
     snapshot.read()
-    return server.jobs.start(kind, snapshot, kernel, options)
+    return server.jobs.start(kind, snapshot, kernel, with_session(server.session, snapshot, options))
 
 
 def read_options(command: str, told: object) -> Options:
@@ -117,6 +133,8 @@ def read_options(command: str, told: object) -> Options:
         _DEVICES.index(options.device)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
+    if len(options.idea) > LONGEST_IDEA:
+        raise JsonRpcInvalidParams(f"an idea has at most {LONGEST_IDEA} characters")
     if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):
         raise JsonRpcInvalidParams(f"at most {', '.join(f'{most} {name}' for name, most in _MOST.items())}")
     return options

@@ -7,6 +7,7 @@ from lsprotocol import types
 from agent.source.kernel import Kernel
 from agent.source.span import Span
 from cuda_lsp import words
+from cuda_lsp.counted import counted_lines
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
 
@@ -22,6 +23,7 @@ def register(server: CudaServer) -> None:
             return None
         kernel, where = found
         server.facts.want(snapshot, kernel)
+        server.counts.want(snapshot, kernel)
         return types.Hover(content(server, snapshot, kernel), snapshot.lines.range_of(where))
 
 
@@ -42,6 +44,8 @@ def at(snapshot: Snapshot, offset: int) -> tuple[Kernel, Span] | None:
 def content(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> types.MarkupContent:
     head = words.signature(snapshot.document, kernel)
     lines = list(words.at_length(snapshot.document, kernel, server.facts.of(snapshot, kernel)))
+    counted = counted_lines(server, snapshot, kernel)
+    lines += [f"line {bad.line}: {bad.words}{'' if bad.fresh else ' ...'}" for bad in counted]
     if server.session.client.markdown:
         listed = "\n".join(f"- {escaped(line)}" for line in lines)
         return types.MarkupContent(types.MarkupKind.Markdown, f"```cuda\n{head}\n```\n{listed}")

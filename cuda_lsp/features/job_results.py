@@ -11,6 +11,7 @@ from cuda_lsp.describing import write_directive
 from cuda_lsp.features.execute_command import start_job
 from cuda_lsp.jobs import Job, JobRefused
 from cuda_lsp.jobs.job import DONE, FAILED, Listened
+from cuda_lsp.proposals.book import KINDS
 from cuda_lsp.reviewing import review_of, show_review, summary
 from cuda_lsp.server import CudaServer
 from cuda_lsp.worker.messages import Options
@@ -40,7 +41,7 @@ def _log(server: CudaServer, job: Job) -> None:
 async def _told(server: CudaServer, job: Job) -> None:
     if job.state == FAILED or job.ended is None:
         server.say(f"{job.kernel}: {job.message}", types.MessageType.Error)
-    elif job.kind == "optimize":
+    elif job.kind in KINDS:
         await _proposed(server, job)
     elif job.kind == "suggest" and job.ended.ideas:
         await _suggested(server, job)

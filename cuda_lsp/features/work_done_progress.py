@@ -19,6 +19,7 @@ _TITLES = {
     "verify": "Verifying {}",
     "benchmark": "Estimating {}",
     "describe": "Describing {}",
+    "idea": "Trying your idea on {}",
 }
 
 

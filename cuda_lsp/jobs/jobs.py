@@ -95,6 +95,16 @@ class Jobs:
         """The job that waits for, or runs on, a kernel (by its qualified name)."""
         return next((job for job in self._jobs.values() if job.active and (job.uri, job.kernel) == (uri, kernel)), None)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a job waits or runs."""
+        return any(job.active for job in self._jobs.values())
+
+    def aside(self, task: Task, cancelled: Callable[[], bool]) -> Ended:
+        """Do a task that is no job of the user's in a process of the same pool; from any thread. Raises as the pool
+        does."""
+        return self._pool.run(task, lambda message: None, lambda: self._closed or cancelled())
+
     def renamed(self, old: str, new: str) -> None:
         """A file has another name: its jobs go on under that name."""
         self._jobs = {job.id: evolve(job, uri=new) if job.uri == old else job for job in self._jobs.values()}

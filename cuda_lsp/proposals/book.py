@@ -21,7 +21,8 @@ from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.worker.messages import Rewrite
 
 SHOWN = 3
-KIND = "optimize"
+KINDS = ("optimize", "idea")
+"""Jobs that propose rewrites."""
 
 _EDITED = "the kernel or one of its launches was edited since this was proved; optimize it again"
 _USES = "something that the kernel uses or is run on was edited since this was proved; optimize it again"
@@ -85,7 +86,7 @@ class Proposals:
 
     def heard(self, job: Job, message: Listened) -> None:
         """What a job did: to be subscribed to the jobs."""
-        if job.kind != KIND:
+        if job.kind not in KINDS:
             return
         others = tuple(p for p in self._known(job.uri) if p.id != job.id)
         if job.active:

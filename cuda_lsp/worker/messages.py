@@ -4,6 +4,7 @@ from typing import get_args
 
 from attrs import field, frozen
 
+from agent.evaluation.line_costs import LineCounts
 from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Idea
 from agent.search import events
@@ -13,18 +14,20 @@ from cuda_lsp.proposals.anchors import Anchors
 @frozen
 class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
-    ``folder`` is where an unsaved document looks for the project's settings."""
+    ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
+    in diffs are relative to. ``idea`` is one in the user's own words."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
     target: str = ""
     device: str = "auto"
     seconds: float = 300.0
-    rounds: int = 2
-    candidates: int = 24
+    rounds: int = 3
+    candidates: int = 36
     lossy: bool = False
     against: str = "saved"
     folder: str = ""
+    idea: str = ""
 
 
 @frozen
@@ -67,7 +70,8 @@ class Rewrite:
 @frozen
 class Ended:
     """How a job ended. ``reason`` is ``done``, ``failed`` (the message says why and what to do), ``fault`` (ours;
-    ``detail`` is the traceback), or a search's own. ``directive`` is a comment to put above the kernel."""
+    ``detail`` is the traceback), or a search's own. ``directive`` is a comment to put above the kernel; ``counts`` is
+    what its lines cost."""
 
     reason: str
     message: str
@@ -77,6 +81,7 @@ class Ended:
     ideas: tuple[Idea, ...] = ()
     directive: str = ""
     detail: str = ""
+    counts: LineCounts | None = None
 
 
 Message = events.Event | Staged | Ended

@@ -24,7 +24,7 @@ def test_each_setting_of_the_server_is_declared_and_no_other() -> None:
 def test_defaults_and_words_are_those_of_the_server(key: str) -> None:
     declared = PROPERTIES[f"{settings.SECTION}.{key}"]
     known = attrs.fields_dict(settings.Settings)[settings.KEYS[key]]
-    assert declared["default"] == known.default
+    assert declared["default"] == json.loads(json.dumps(known.default))
     said = declared.get("description") or declared["markdownDescription"]
     assert said.startswith(known.metadata["doc"])
 

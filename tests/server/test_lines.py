@@ -81,3 +81,23 @@ def test_halves_of_a_character_become_one_when_they_meet():
     assert mended(half + other) == "\U0001f600".encode()
     lines = LineIndex(half + b"x")
     assert lines.position_of(3) == types.Position(0, 1)
+
+
+@settings(max_examples=400)
+@given(text=texts, changes=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5), texts), max_size=4))
+def test_the_lines_after_an_edit_are_those_of_the_whole_text(text, changes):
+    lines = LineIndex(text.encode())
+    for start, gone, new in changes:
+        start = min(start, len(text))
+        before, after = text[:start].encode(), text[start + gone :].encode()
+        span = Span(len(before), len(lines.text) - len(after))
+        lines, text = lines.edited(span, new.encode()), text[:start] + new + text[start + gone :]
+        assert lines.text == text.encode()
+        assert lines.starts == LineIndex(lines.text).starts
+
+
+def test_halves_of_a_character_that_an_edit_brings_together_are_one():
+    halves = [encoded(half) for half in ("\ud83d", "\ude00")]
+    lines = LineIndex(b"a\n" + halves[0] + b"\n").edited(Span(5, 5), halves[1])
+    assert lines.text == "a\n\U0001f600\n".encode()
+    assert lines.starts == [0, 2, 7]

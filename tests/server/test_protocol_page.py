@@ -1,11 +1,12 @@
 """The page about the protocol names every command, setting and kind of action, and no other."""
 
+import json
 import re
 from pathlib import Path
 
 import attrs
 
-from cuda_lsp import protocol
+from cuda_lsp import protocol, quick_fixes
 from cuda_lsp.features import code_action
 from cuda_lsp.settings import KEYS, Settings
 from tests.server.wire import VSCODE, Wire
@@ -22,12 +23,11 @@ def test_every_command_is_on_the_page_and_in_the_server():
 
 def test_every_setting_is_on_the_page_with_its_default():
     rows = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", PAGE[PAGE.index("## Settings") :], re.MULTILINE))
-    written = {True: "true", False: "false", "": '""'}
-    defaults = {key: getattr(Settings(), name) for key, name in KEYS.items()}
-    assert rows == {key: written.get(value, str(value)) for key, value in defaults.items()}
+    assert rows == {key: json.dumps(getattr(Settings(), name)) for key, name in KEYS.items()}
     for name, about in attrs.fields_dict(Settings).items():
         assert about.metadata["doc"].rstrip(".") in PAGE, name
 
 
 def test_every_kind_of_action_is_on_the_page():
-    assert {entry.kind for entry in code_action.MENU} == set(re.findall(r"^\| `(refactor[\w.]+)`", PAGE, re.MULTILINE))
+    shown = set(re.findall(r"^\| `(refactor[\w.]+|quickfix)`", PAGE, re.MULTILINE))
+    assert {quick_fixes.KIND, *(entry.kind for entry in code_action.MENU)} == shown

@@ -134,8 +134,15 @@ def test_the_menu_of_a_kernel():
         client.open(URI, STRIDED)
         found = actions(client, STRIDED, "int row")
         kinds = {action["kind"] for action in found}
-        assert {f"refactor.rewrite.cuda.{kind}" for kind in ("ask", "optimize", "check", "describe")} == kinds
+        wanted = ("ask", "optimize", "check", "describe", "review")
+        assert {f"refactor.rewrite.cuda.{kind}" for kind in wanted} == kinds
         assert all(action["title"].count("strided") == 1 for action in found)
+        disabled = {a["title"]: a["disabled"]["reason"] for a in found if "disabled" in a}
+        assert disabled == {
+            "Review the rewrite of strided": "no rewrite of strided was proposed yet: optimize it first"
+        }
+        own = next(action for action in found if "idea of my own" in action["title"])
+        assert own["command"]["command"] == "cuda-lsp.tryIdea"
         scopes = [one["command"]["arguments"][1]["scope"] for one in found if one["kind"].endswith("optimize")]
         assert scopes == ["drop-in", "relaunch", "plan"]
         assert actions(client, STRIDED, "float *a, *c;") == [], "there is no kernel"
@@ -148,7 +155,7 @@ def test_the_menu_honours_what_is_asked_for():
         client.open(URI, STRIDED)
         assert actions(client, STRIDED, "int row", only=["quickfix"]) == []
         assert actions(client, STRIDED, "int row", only=[]) == []
-        assert actions(client, STRIDED, "int row", triggerKind=2) == []
+        assert actions(client, STRIDED, "int row", triggerKind=2) == [], "no bulb over a kernel without a hint"
         everything = actions(client, STRIDED, "int row")
         assert actions(client, STRIDED, "int row", only=["refactor"]) == everything
         some = actions(client, STRIDED, "int row", only=["refactor.rewrite.cuda.optimize"])
@@ -161,7 +168,8 @@ def test_what_is_impossible_says_why_where_the_client_can_show_it():
     with Wire() as client:
         client.initialize(VSCODE)
         client.open(URI, broken)
-        reasons = [action["disabled"]["reason"] for action in actions(client, broken, "int row")]
+        found = actions(client, broken, "int row", only=["refactor.rewrite.cuda"])
+        reasons = [action["disabled"]["reason"] for action in found if not action["kind"].endswith("review")]
         assert reasons and all("parse error at line 3" in reason for reason in reasons)
         assert not any("command" in action for action in actions(client, broken, "int row"))
     with Wire() as client:
@@ -177,8 +185,15 @@ def test_a_kernel_without_a_workload_is_not_optimized_and_the_questions_are_show
         client.initialize(VSCODE)
         client.open(URI, text)
         actions(client, text, "int row")
-        found = until(lambda: [a for a in actions(client, text, "int row") if "disabled" in a])
-        assert any("Optimize" in a["title"] and "workload" in a["disabled"]["reason"] for a in found)
+
+        def refused(action):
+            return "Optimize" in action["title"] and "workload" in action.get("disabled", {}).get("reason", "")
+
+        until(lambda: any(refused(action) for action in actions(client, text, "int row")))
+        draft = next(a for a in actions(client, text, "int row") if a["kind"].endswith("describe"))
+        assert draft["title"] == "Write a draft of the workload of strided above it" and "disabled" not in draft
+        written = client.request("codeAction/resolve", draft)["edit"]["documentChanges"][0]["edits"][0]["newText"]
+        assert "// cuda-lsp: workload" in written and "?" in written
 
 
 def test_an_unsaved_document_has_nothing_to_be_compared_with():

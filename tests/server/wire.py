@@ -20,6 +20,7 @@ VSCODE: dict[str, Any] = {
         "workspaceFolders": True,
         "workspaceEdit": {"documentChanges": True, "changeAnnotationSupport": {"groupsOnLabel": True}},
         "codeLens": {"refreshSupport": True},
+        "inlayHint": {"refreshSupport": True},
         "diagnostics": {"refreshSupport": True},
     },
     "textDocument": {
@@ -29,14 +30,21 @@ VSCODE: dict[str, Any] = {
         "codeAction": {
             "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["", "quickfix", "refactor"]}},
             "disabledSupport": True,
+            "isPreferredSupport": True,
             "dataSupport": True,
             "resolveSupport": {"properties": ["edit", "command"]},
         },
         "codeLens": {"dynamicRegistration": True},
-        "diagnostic": {"dynamicRegistration": True, "relatedInformation": True},
-        "publishDiagnostics": {"relatedInformation": True, "versionSupport": True},
+        "inlayHint": {"dynamicRegistration": True, "resolveSupport": {"properties": ["tooltip", "label.tooltip"]}},
+        "diagnostic": {"dynamicRegistration": True, "relatedInformation": True, "codeDescriptionSupport": True},
+        "publishDiagnostics": {"relatedInformation": True, "versionSupport": True, "codeDescriptionSupport": True},
     },
-    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "window": {
+        "workDoneProgress": True,
+        "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}},
+        "showDocument": {"support": True},
+    },
+    "experimental": {"cudaLsp": {"review": True, "askText": True}},
 }
 """What the VS Code language client 10 announces, as far as this server looks at it."""
 
@@ -49,6 +57,7 @@ NEOVIM: dict[str, Any] = {
         "workspaceFolders": True,
         "workspaceEdit": {"documentChanges": True},
         "codeLens": {"refreshSupport": True},
+        "inlayHint": {"refreshSupport": True},
         "diagnostics": {"refreshSupport": True},
     },
     "textDocument": {
@@ -57,9 +66,11 @@ NEOVIM: dict[str, Any] = {
         "codeAction": {
             "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["", "quickfix", "refactor"]}},
             "disabledSupport": True,
+            "isPreferredSupport": True,
             "dataSupport": True,
             "resolveSupport": {"properties": ["edit", "command"]},
         },
+        "inlayHint": {"dynamicRegistration": True, "resolveSupport": {"properties": ["textEdits", "tooltip"]}},
         "diagnostic": {"dynamicRegistration": True},
         "publishDiagnostics": {"relatedInformation": True},
     },

@@ -1,0 +1,114 @@
+"""Counted facts at the ends of lines, with a real server and a real worker."""
+
+import copy
+
+import pytest
+
+from tests.server.wire import MINIMAL, NEOVIM, VSCODE, Wire, at, insert, until
+
+URI = "file:///nowhere/rows.cu"
+TEXT = """\
+// größe 🚀
+__device__ float head(const float* a, int row) { return a[row * 64]; }
+
+__global__ void rows(const float* a, float* c, int n) {
+    int row = threadIdx.x;
+    float s = 0.0f;
+    for (int k = 0; k < n; ++k) {
+        s += a[row * n + k];  // größe
+    }
+    c[row] = s + head(a, row);
+}
+
+int main() {
+    int n = 64;
+    float *a, *c;
+    cudaMalloc(&a, 64 * n * sizeof(float));
+    cudaMalloc(&c, 64 * sizeof(float));
+    rows<<<1, 64>>>(a, c, n);
+}
+"""
+BAD = "32 sectors per request (4 would do)"
+LINE = TEXT.split("\n").index("        s += a[row * n + k];  // größe")
+
+
+def hints(client, first=0, last=100):
+    where = {"start": {"line": first, "character": 0}, "end": {"line": last, "character": 0}}
+    return client.about("textDocument/inlayHint", URI, range=where)
+
+
+def end_of(line, encoding):
+    text = TEXT.split("\n")[line]
+    return len(text.encode()) if encoding == "utf-8" else len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("capabilities", [VSCODE, NEOVIM], ids=["vscode", "neovim"])
+def test_a_counted_fact_at_its_line_and_what_becomes_of_it(capabilities):
+    with Wire() as client:
+        encoding = client.initialize(capabilities)["positionEncoding"]
+        client.open(URI, TEXT)
+        (hint,) = until(lambda: hints(client), 60)
+        assert until(lambda: client.messages("workspace/inlayHint/refresh")), "the client is told to ask again"
+        assert (hint["label"], hint["position"]) == (BAD, {"line": LINE, "character": end_of(LINE, encoding)})
+        assert "counted in the emulator: 1 block of 64 threads of rows at n=64" in hint["tooltip"]
+        assert hints(client, 0, LINE - 1) == [], "only what was asked for"
+        assert BAD in hover(client, encoding)
+        # elsewhere: it moves, and is called old until the text around has settled; inside: old until counted anew
+        client.change(URI, 2, insert({"line": 0, "character": 0}, "\n"))
+        (moved,) = hints(client)
+        assert moved["position"]["line"] == LINE + 1 and moved["label"].startswith(BAD)
+        client.change(URI, 3, insert({"line": LINE, "character": 0}, "    if (n < 0) return;\n"))
+        assert [one["label"] for one in hints(client)] == [f"{BAD} ..."]
+        assert until(lambda: [h for h in hints(client) if h["label"] == BAD], 60)[0]["position"]["line"] == LINE + 2
+        # good now: neighbours read neighbours
+        client.change(URI, 4, {"text": TEXT.replace("a[row * n + k]", "a[k * 64 + row]")})
+        assert until(lambda: hints(client) == [], 60)
+        # an undo needs no new count
+        client.change(URI, 5, {"text": TEXT})
+        assert until(lambda: [h["label"] for h in hints(client)] == [BAD], 10)
+        client.answers["workspace/configuration"] = lambda params: [{"inlayHints": False}]
+        client.note("workspace/didChangeConfiguration", {"settings": {}})
+        if capabilities is VSCODE:
+            assert until(lambda: hints(client) is None)
+
+
+def hover(client, encoding):
+    return client.about("textDocument/hover", URI, position=at(TEXT, "rows(const", encoding))["contents"]["value"]
+
+
+def test_a_client_without_inlay_hints_finds_the_facts_in_the_hover():
+    with Wire() as client:
+        assert "inlayHintProvider" not in client.initialize(MINIMAL)
+        client.open(URI, TEXT)
+        assert f"line {LINE + 1}: {BAD}" in until(lambda: BAD in (said := hover(client, "utf-16")) and said, 60)
+
+
+def test_a_rule_that_counting_contradicts_is_silent():
+    """Read off the text, threads are a row apart; what is run shows that a row is one element long."""
+    long, short = (TEXT.replace("a[row * 64]", "a[row]").replace("int n = 64", f"int n = {n}") for n in (64, 1))
+    with Wire() as client:
+        client.initialize(VSCODE)
+        client.open(URI, short)
+        assert until(lambda: codes(client)) == ["M2"]
+        until(lambda: hints(client) == [] and codes(client) == [], 60)
+        until(lambda: "1 hint" not in client.lenses(URI))
+        client.change(URI, 2, {"text": long})
+        assert until(lambda: codes(client)) == ["M2"], "counts of another text say nothing"
+        until(lambda: hints(client), 60)
+        assert codes(client) == ["M2"]
+
+
+def codes(client):
+    return [one["code"] for one in client.diagnostics(URI, True)]
+
+
+def test_what_cannot_be_run_gets_no_hint_and_no_message():
+    capabilities = copy.deepcopy(VSCODE)
+    with Wire() as client:
+        client.initialize(capabilities)
+        client.open(URI, TEXT.replace("cudaMalloc(&a, 64 * n", "cudaMalloc(&a, 1 * n"))
+        until(lambda: any("registers" in title for title in client.lenses(URI)), 60)
+        assert hints(client) == []
+        client.open(URI, TEXT)
+        until(lambda: hints(client), 60)
+        assert client.messages("window/showMessage") == []
