@@ -1,5 +1,6 @@
 """What this machine can do for us, what is missing, and the command that mends it."""
 
+import os
 import platform
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from attrs import evolve, frozen
 from agent.execution import gpu, toolkit
 from agent.execution.compiler import pool
 from agent.execution.compiler.slices import mend_compiler
+from agent.execution.process import scrubbed
 
 _ASK_SECONDS = 20
 
@@ -130,7 +132,9 @@ def _first_line(command: list[str]) -> str:
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_ASK_SECONDS)
+        done = subprocess.run(
+            command, env=scrubbed(os.environ), capture_output=True, text=True, errors="replace", timeout=_ASK_SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""

@@ -149,6 +149,11 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.upper() in _KEPT}
 
 
+def keyless(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without keys, for the user's own programs that need the rest of it (git)."""
+    return {name: value for name, value in environment.items() if not name.upper().endswith("_API_KEY")}
+
+
 def wait(process: "subprocess.Popen[bytes]", seconds: float, cancelled: Callable[[], bool]) -> None:
     """Wait for a process to end. Raises ChildTimeout or ChildCancelled; killing it is then the caller's."""
     deadline = time.monotonic() + seconds

@@ -14,7 +14,7 @@
     plan = "launch softmax<<<rows, 256>>>(x, y, rows, cols)"
     compare = { y = "numeric 1e-5" }
 
-Each entry means what the same words mean in a directive.
+Each entry means what the same words mean in a directive. ``[model]`` names a language model.
 """
 
 import difflib
@@ -33,7 +33,7 @@ from agent.workload.statements import FLAGS, read_statements
 from agent.workload.workload import Origin, Workload
 
 FILE = ".cuda-lsp.toml"
-_PROJECT = ("target", "architectures", "flags", "include", "workload")
+_PROJECT = ("target", "architectures", "flags", "include", "workload", "model")
 _WORKLOAD = ("sizes", "constants", "buffers", "symbols", "scratch", "locals", "plan", "compare", "flags", "lossy")
 _STATEMENT = {
     "sizes": "size {name} = {value}",
@@ -53,7 +53,7 @@ class SettingsError(WorkloadError):
 @frozen
 class Settings:
     """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and
-    stand in ``flags`` too; ``target`` is a card's name, or empty."""
+    stand in ``flags`` too; ``target`` is a card's name, or empty. ``model`` is read by ``agent.models.settings``."""
 
     path: Path | None = None
     target: str = ""
@@ -61,6 +61,7 @@ class Settings:
     flags: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
     workloads: Mapping[str, Mapping[str, Any]] = field(factory=dict, repr=False)
+    model: Mapping[str, Any] = field(factory=dict, repr=False)
 
     def workload(self, document: Document, kernel: Kernel) -> Workload | None:
         """The workload stated for ``kernel`` (by qualified or bare name), checked at its declared sizes; else None."""
@@ -100,6 +101,9 @@ def read_settings_file(path: Path) -> Settings:
     workloads = told.get("workload", {})
     if not isinstance(workloads, dict) or not all(isinstance(entry, dict) for entry in workloads.values()):
         _fail(path, "workload", "a table for each kernel, as in [workload.softmax]")
+    model = told.get("model", {})
+    if not isinstance(model, dict):
+        _fail(path, "model", "a table, as in [model]")
     for name, entry in workloads.items():
         _known(entry, _WORKLOAD, path, f"workload.{name}.")
         _check_entry(entry, path, f"workload.{name}.")
@@ -112,7 +116,7 @@ def read_settings_file(path: Path) -> Settings:
         _fail(path, "target", "a card's name in quotes")
     include = tuple((path.parent / folder).resolve() for folder in _texts(told, "include", path))
     paths = tuple(f"-I{folder}" for folder in include)
-    return Settings(path, target, _texts(told, "architectures", path), (*flags, *paths), include, workloads)
+    return Settings(path, target, _texts(told, "architectures", path), (*flags, *paths), include, workloads, model)
 
 
 def _fail(path: Path, key: str, expected: str) -> NoReturn:

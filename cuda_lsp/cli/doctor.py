@@ -1,10 +1,16 @@
 """``cuda-lsp doctor``: what this machine can do, what is missing, and the command that mends it."""
 
 import json
+import os
+from pathlib import Path
 
 import click
 
-from agent.execution.machine import capabilities
+from agent.execution.machine import Capability, capabilities
+from agent.models.keys import find_key, is_loopback
+from agent.models.settings import read_model
+from agent.workload.settings import SettingsError, read_settings
+from cuda_lsp.consent import agreed
 from cuda_lsp.terminal.exits import Exit
 from cuda_lsp.terminal.output import envelope
 
@@ -13,7 +19,7 @@ from cuda_lsp.terminal.output import envelope
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the command that mends it."""
-    found = capabilities()
+    found = (*capabilities(), _model())
     code = Exit.OK if all(capability.present for capability in found if capability.required) else Exit.MACHINE
     if as_json:
         click.echo(json.dumps(envelope("doctor", code, capabilities=found)))
@@ -25,3 +31,22 @@ def command(as_json: bool) -> int:
         if not capability.present and capability.mend:
             click.echo(f"     {'':<{width}}  mend: {capability.mend}")
     return code
+
+
+def _model() -> Capability:
+    """Which language model the project in this folder names. It is not asked."""
+    try:
+        settings = read_settings(Path.cwd())
+        stated = read_model(settings.model, settings.path)
+    except SettingsError as error:
+        return Capability("language model", False, str(error), "correct the settings")
+    if not stated.name or not stated.endpoint:
+        missing = "none is set: ideas come from the catalogue alone"
+        return Capability("language model", False, missing, "name one under [model] in .cuda-lsp.toml (docs/models.md)")
+    key = find_key(stated.endpoint, os.environ)
+    parts = [
+        f"{stated.name} at {stated.endpoint}{' (this machine)' if is_loopback(stated.endpoint) else ''}",
+        f"key from {key.origin}" if key.value else "no key",
+        "allowed for good" if agreed(stated.endpoint) else "you are asked before anything is sent",
+    ]
+    return Capability("language model", True, ", ".join(parts))

@@ -1,8 +1,10 @@
 """A file as it is at a revision of its git repository."""
 
+import os
 import subprocess
 from pathlib import Path
 
+from agent.execution.process import keyless
 from cuda_lsp.terminal.exits import CommandError, Exit
 
 
@@ -13,7 +15,12 @@ def at_revision(path: str, revision: str) -> bytes:
         raise CommandError(Exit.USAGE, f"{revision} is no revision")
     try:
         shown = subprocess.run(
-            ["git", "show", f"{revision}:./{file}"], cwd=folder, capture_output=True, timeout=30, check=False
+            ["git", "show", f"{revision}:./{file}"],
+            cwd=folder,
+            env=keyless(os.environ),
+            capture_output=True,
+            timeout=30,
+            check=False,
         )
     except FileNotFoundError as error:
         raise CommandError(Exit.MACHINE, "comparing with a revision needs git, which is not installed") from error
