@@ -103,4 +103,5 @@ def test_a_second_way_to_write_the_same_is_shown_only_where_it_is_much_faster():
     assert repeats(node("near", ratio=1.9), shown)
     assert not repeats(node("far", ratio=1.7), shown)
     assert not repeats(node("better", ratio=1.9, precision="better"), shown)
-    assert not repeats(evolve(one := node("else", ratio=1.9), candidate=evolve(one.candidate, ideas=(other,))), shown)
+    another = node("else", ratio=1.9)
+    assert not repeats(evolve(another, candidate=evolve(another.candidate, ideas=(other,))), shown)
