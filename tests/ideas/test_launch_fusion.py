@@ -80,7 +80,7 @@ FORMS = {
     "conditional": (RELU.replace("y[i] = fmaxf(y[i], 0.0f)", "{ if (y[i] < 0) y[i] = 0.1f * y[i]; }"),
                     lambda y: np.where(y < 0, 0.1 * y, y)),
     "compound": (RELU.replace("y[i] = fmaxf(y[i], 0.0f)", "y[i] *= 3.0f"), lambda y: 3 * y),
-    "several": (RELU.replace("y[i] = fmaxf(y[i], 0.0f);", "{\n        float v = y[i];\n        y[i] = v * v + 1;\n    }"),
+    "several": (RELU.replace("y[i] = fmaxf(y[i], 0.0f);", "{\n        float v = y[i];\n        y[i] = v*v + 1;\n    }"),
                 lambda y: y * y + 1),
     "read twice": (RELU.replace("fmaxf(y[i], 0.0f)", "y[i] / (1.0f + fabsf(y[i]))"), lambda y: y / (1 + np.abs(y))),
 }  # fmt: skip
