@@ -116,7 +116,9 @@ def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, optio
 def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, options: Options) -> str:
     """With what the session adds to the options. Raises JobRefused."""
     snapshot.read()
-    return server.jobs.start(kind, snapshot, kernel, with_session(server.session, snapshot, options))
+    down = tuple((proposal.title, proposal.note) for proposal in server.proposals.rejected(snapshot.uri, kernel))
+    options = evolve(with_session(server.session, snapshot, options), rejected=down)
+    return server.jobs.start(kind, snapshot, kernel, options)
 
 
 def read_options(command: str, told: object) -> Options:

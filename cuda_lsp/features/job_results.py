@@ -53,10 +53,12 @@ async def _told(server: CudaServer, job: Job) -> None:
 
 
 async def _proposed(server: CudaServer, job: Job) -> None:
+    again = [f"{old.title}{f' ({old.note})' if old.note else ''}" for _, old in server.proposals.repeated(job)]
+    left_out = f"; found again and not shown, as you rejected it: {', '.join(again)}" if again else ""
     fresh = [proposal for proposal in server.proposals.all(job.uri) if proposal.job == job.id]
     if not fresh:
         assert job.ended is not None
-        text = f"{job.kernel}: {job.message or job.ended.reason}"
+        text = f"{job.kernel}: {job.message or job.ended.reason}{left_out}"
         bad = job.ended.reason in _BAD
         server.say(text, types.MessageType.Warning if bad else types.MessageType.Info)
         return
@@ -83,7 +85,7 @@ async def _proposed(server: CudaServer, job: Job) -> None:
     async def reviewed() -> None:
         review()
 
-    await _ask(server, text + note, {"Review": reviewed, "Accept": accept, "Later": dismiss})
+    await _ask(server, text + note + left_out, {"Review": reviewed, "Accept": accept, "Later": dismiss})
 
 
 async def _suggested(server: CudaServer, job: Job) -> None:

@@ -72,6 +72,11 @@ def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
     return tuple(sorted(found, key=lambda edit: edit.span))
 
 
+def is_applied(anchors: Anchors, text: bytes) -> bool:
+    """Whether all that the rewrite writes stands in this text, wherever that is."""
+    return all(piece in text for piece in (anchors.new, anchors.above, *anchors.launches))
+
+
 def _kernel_edits(anchors: Anchors, document: Document, kernel: Kernel) -> list[Edit]:
     above = _above(document, kernel)
     if above == kernel.span.start:

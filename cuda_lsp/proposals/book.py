@@ -13,14 +13,13 @@ from agent.workload.errors import WorkloadError
 from cuda_lsp.applying import Applied, Applier
 from cuda_lsp.jobs.job import CANCELLED, DONE, Job, Listened
 from cuda_lsp.jobs.job import FAILED as JOB_FAILED
-from cuda_lsp.proposals.anchors import locate
+from cuda_lsp.proposals.anchors import is_applied, locate
 from cuda_lsp.proposals.proof import current_key, project_settings
-from cuda_lsp.proposals.proposal import ACCEPTED, FAILED, OUTDATED, READY, REJECTED, RUNNING, Proposal
-from cuda_lsp.proposals.store import Store, bounded
+from cuda_lsp.proposals.proposal import ACCEPTED, FAILED, OUTDATED, READY, REJECTED, RUNNING, SHOWN, Proposal
+from cuda_lsp.proposals.store import Store, Unwritable, bounded
 from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.worker.messages import Rewrite
 
-SHOWN = 3
 KINDS = ("optimize", "idea")
 """Jobs that propose rewrites."""
 
@@ -53,6 +52,8 @@ class Proposals:
         self._seen: dict[str, tuple[Document, tuple[Proposal, ...]]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._unwritable = False
+        self._here = uuid.uuid4().hex[:8]
+        """Tells the jobs of this server from those of others, whose proposals may lie in the same file."""
         session.subscribe(self._opened_or_closed)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
@@ -88,19 +89,41 @@ class Proposals:
         """What a job did: to be subscribed to the jobs."""
         if job.kind not in KINDS:
             return
-        others = tuple(p for p in self._known(job.uri) if p.id != job.id)
+        mine = f"{job.id}-{self._here}"
+        others = tuple(p for p in self._known(job.uri) if p.id != mine)
         if job.active:
-            if not any(p.id == job.id for p in self._kept.get(job.uri, ())):
-                self._put(job.uri, (*others, Proposal(job.id, job.uri, job.kernel, job.id, RUNNING, job.kind)))
+            if not any(p.id == mine for p in self._kept.get(job.uri, ())):
+                self._put(job.uri, (*others, Proposal(mine, job.uri, job.kernel, job.id, RUNNING, job.kind)))
         elif job.state == CANCELLED:
             self._put(job.uri, others)
         elif job.state == JOB_FAILED:
-            failed = Proposal(job.id, job.uri, job.kernel, job.id, FAILED, job.kind, note=job.message)
+            failed = Proposal(mine, job.uri, job.kernel, job.id, FAILED, job.kind, note=job.message)
             self._put(job.uri, (*_without(others, job, FAILED), failed))
         elif job.state == DONE and job.ended is not None:
-            fresh = tuple(_made(job, rewrite) for rewrite in job.ended.rewrites[:SHOWN])
+            again = {id(rewrite) for rewrite, _ in self.repeated(job)}
+            found = [rewrite for rewrite in job.ended.rewrites if id(rewrite) not in again]
+            fresh = tuple(_made(job, rewrite, self._warning(job, rewrite)) for rewrite in found[:SHOWN])
             # Where nothing better was found, what was found before stands.
             self._put(job.uri, (*_without(others, job, FAILED, *([READY] if fresh else [])), *fresh))
+
+    def rejected(self, uri: str, kernel: str) -> tuple[Proposal, ...]:
+        """What the user turned down for a kernel, oldest first."""
+        return tuple(p for p in self._known(uri) if p.kernel == kernel and p.state == REJECTED and p.anchors)
+
+    def repeated(self, job: Job) -> tuple[tuple[Rewrite, Proposal], ...]:
+        """The rewrites of a job that ended that the user turned down before, byte for byte: they are not shown again,
+        and that is said."""
+        down = {proposal.anchors: proposal for proposal in self.rejected(job.uri, job.kernel)}
+        rewrites = job.ended.rewrites if job.ended else ()
+        return tuple((rewrite, down[rewrite.anchors]) for rewrite in rewrites if rewrite.anchors in down)
+
+    def _warning(self, job: Job, rewrite: Rewrite) -> str:
+        """That ideas like these were turned down before, and why: the rewrite is another, or of another text."""
+        alike = [p for p in self.rejected(job.uri, job.kernel) if set(p.ideas) & set(rewrite.ideas)]
+        if not alike:
+            return ""
+        reason = f": {alike[-1].note}" if alike[-1].note else ""
+        return f"you rejected another rewrite of this kind ({alike[-1].title}){reason}"
 
     async def accept(self, identifier: str) -> Applied:
         """Write a rewrite into the document, exactly as it was promised, or write nothing and say why."""
@@ -169,18 +192,28 @@ class Proposals:
 
     def deleted(self, uri: str) -> None:
         """A file is gone, and what was proposed for it."""
+        self._known(uri)
         self._put(uri, ())
 
     def _now(self, proposal: Proposal, document: Document) -> Proposal:
-        """The state in this text. An undo brings an outdated or accepted proposal back."""
+        """The state in this text. An undo brings an outdated or accepted proposal back, a redo an accepted one."""
         if proposal.anchors is None or proposal.state not in (READY, ACCEPTED):
             return proposal
-        there = locate(proposal.anchors, document) is not None
-        if there and proposal.id not in self._stale:
-            return evolve(proposal, state=READY)
-        if proposal.state == ACCEPTED:
-            return proposal
-        return evolve(proposal, state=OUTDATED, note=_USES if there else _EDITED)
+        if locate(proposal.anchors, document) is not None:
+            stale = proposal.id in self._stale
+            return evolve(proposal, state=OUTDATED, note=_USES) if stale else evolve(proposal, state=READY)
+        if proposal.taken_back and is_applied(proposal.anchors, document.text):
+            return evolve(proposal, state=ACCEPTED, note="")
+        # what was accepted may be worked on; what was taken back is open again, and edited since
+        return proposal if proposal.state == ACCEPTED else evolve(proposal, state=OUTDATED, note=_EDITED)
+
+    def _taken_back(self, snapshot: Snapshot) -> None:
+        """Notice at once that an accepted rewrite was undone: from then on it is open like any other."""
+        for proposal in self._kept.get(snapshot.uri, ()):
+            if proposal.state != ACCEPTED or proposal.anchors is None or proposal.anchors.old not in snapshot.text:
+                continue
+            if locate(proposal.anchors, snapshot.document) is not None:
+                self._set(evolve(proposal, state=READY, note="", taken_back=True))
 
     def _edits(self, proposal: Proposal, snapshot: Snapshot) -> tuple[Edit, ...] | None:
         assert proposal.anchors is not None
@@ -207,11 +240,24 @@ class Proposals:
     def _put(self, uri: str, proposals: tuple[Proposal, ...]) -> None:
         before, self._kept[uri] = self._kept.get(uri, ()), bounded(proposals)
         if _lasting(uri) and (self._unwritable or _ended(before) != _ended(self._kept[uri])):
-            problem = self._store.save(uri, _ended(self._kept[uri]))
-            if problem and not self._unwritable:
-                self._say(problem)
-            self._unwritable = bool(problem)
+            self._remember(uri, before)
         self._tell(uri)
+
+    def _remember(self, uri: str, before: tuple[Proposal, ...]) -> None:
+        """On disk, for a restart; and learn what other servers have there."""
+        mine = self._kept[uri]
+        try:
+            # what could not be written before is news to the disk, whatever it is to us
+            merged = self._store.save(uri, () if self._unwritable else _ended(before), _ended(mine))
+        except Unwritable as problem:
+            if not self._unwritable:
+                self._say(str(problem))
+            self._unwritable = True
+            return
+        self._unwritable = False
+        known = {proposal.id for proposal in mine}
+        others = tuple(proposal for proposal in merged if proposal.id not in known)
+        self._kept[uri] = bounded((*others, *mine))
 
     def _tell(self, uri: str) -> None:
         self._seen.pop(uri, None)
@@ -219,9 +265,10 @@ class Proposals:
             listener(uri)
 
     def _opened_or_closed(self, old: Snapshot | None, new: Snapshot | None) -> None:
-        if old is None and new is not None:
+        if new is not None:
             self._known(new.uri)
-        elif new is None and old is not None:
+            self._taken_back(new)
+        elif old is not None:
             self._seen.pop(old.uri, None)
             running = any(p.state == RUNNING for p in self._kept.get(old.uri, ()))
             if not running and not self._unwritable:
@@ -243,7 +290,7 @@ def _without(proposals: tuple[Proposal, ...], job: Job, *states: str) -> tuple[P
     return tuple(p for p in proposals if p.kernel != job.kernel or p.state not in states)
 
 
-def _made(job: Job, rewrite: Rewrite) -> Proposal:
+def _made(job: Job, rewrite: Rewrite, note: str) -> Proposal:
     return Proposal(
         id=uuid.uuid4().hex[:12],
         uri=job.uri,
@@ -260,6 +307,7 @@ def _made(job: Job, rewrite: Rewrite) -> Proposal:
         diff=rewrite.diff,
         by_hand=rewrite.by_hand,
         changed_lines=rewrite.changed_lines,
+        note=note,
         folder=job.options.folder,
         created=time.time(),
     )

@@ -7,6 +7,8 @@ from cuda_lsp.proposals.anchors import Anchors
 
 RUNNING, READY, OUTDATED = "running", "ready", "outdated"
 ACCEPTED, REJECTED, FAILED = "accepted", "rejected", "failed"
+SHOWN = 3
+"""Proposals that one search may show."""
 
 
 @frozen
@@ -14,7 +16,7 @@ class Proposal:
     """``state`` is one of the six above. ``running`` and ``failed`` have no verdict and no anchors. ``note`` says why a
     proposal is outdated, was rejected or failed. ``by_hand`` says what keeps us from applying it. ``proof`` is the key
     of what the verdict rests on; ``folder`` is where an unsaved document looks for settings; ``created`` is in seconds
-    since 1970."""
+    since 1970. ``taken_back``: it was accepted, and that was undone. ``job`` is empty for one of an earlier server."""
 
     id: str
     uri: str
@@ -34,6 +36,7 @@ class Proposal:
     note: str = ""
     folder: str = ""
     created: float = 0.0
+    taken_back: bool = False
 
     @property
     def open(self) -> bool:

@@ -1,7 +1,8 @@
 """Proposals on disk, one file for each document, in the user's state folder.
 
-A file is written whole and renamed into place. What cannot be read (another version, a damaged file) is as if it were
-not there. A disk that cannot be written costs the memory across a restart and nothing else.
+A file is written whole and renamed into place, and what another server wrote meanwhile stays in it. What cannot be
+read (another version, a damaged file) is as if it were not there. A disk that cannot be written costs the memory across
+a restart and nothing else.
 """
 
 import contextlib
@@ -15,8 +16,9 @@ from typing import Any
 
 import cattrs
 import platformdirs
-from attrs import frozen
+from attrs import evolve, frozen
 
+from cuda_lsp.proposals.locking import locked
 from cuda_lsp.proposals.proposal import OUTDATED, READY, RUNNING, Proposal
 
 SCHEMA = 1
@@ -48,6 +50,22 @@ def bounded(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
     return tuple(proposal for at, proposal in enumerate(proposals) if at not in dropped)
 
 
+class Unwritable(Exception):
+    """Nothing can be remembered; the message says why, and what that costs."""
+
+
+def _merged(there: Sequence[Proposal], before: Sequence[Proposal], after: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """``there`` with the changes from ``before`` to ``after``. What did not change here is as it is there; what went
+    here stays where somebody else decided about it."""
+    old = {proposal.id: evolve(proposal, job="") for proposal in before}
+    changed = {proposal.id: proposal for proposal in after if old.get(proposal.id) != evolve(proposal, job="")}
+    gone = set(old) - {proposal.id for proposal in after}
+    known = {proposal.id for proposal in there}
+    left = [proposal for proposal in there if not (proposal.id in gone and proposal == old[proposal.id])]
+    kept = [changed.get(proposal.id, proposal) for proposal in left]
+    return (*kept, *(proposal for proposal in changed.values() if proposal.id not in known))
+
+
 @frozen
 class Store:
     folder: Path
@@ -58,27 +76,32 @@ class Store:
             told = json.loads(self._file(uri).read_text(encoding="utf-8"))
             if told["schema"] != SCHEMA or told["uri"] != uri:
                 return ()
-            return tuple(_CONVERTER.structure(told["proposals"], list[Proposal]))
+            # the jobs that they are of ended with another server, or are another's
+            return tuple(evolve(one, job="") for one in _CONVERTER.structure(told["proposals"], list[Proposal]))
         except (OSError, ValueError, KeyError, TypeError, cattrs.errors.BaseValidationError):
             return ()
 
-    def save(self, uri: str, proposals: Sequence[Proposal]) -> str:
-        """Remember a document's proposals; nothing where there are none. A message where that was not possible."""
-        file = self._file(uri)
+    def save(self, uri: str, before: Sequence[Proposal], after: Sequence[Proposal]) -> tuple[Proposal, ...]:
+        """Change what is remembered of a document as ``before`` was changed to ``after``, and give all that is then
+        remembered: other servers of this user may have theirs there. Raises Unwritable."""
         try:
-            if not proposals:
-                file.unlink(missing_ok=True)
-                return ""
-            told = {"schema": SCHEMA, "uri": uri, "proposals": _CONVERTER.unstructure(list(proposals))}
             self.folder.mkdir(parents=True, exist_ok=True)
-            _replace(file, told)
-            self._prune()
+            with locked(self.folder):
+                merged = bounded(_merged(self.load(uri), before, after))
+                self._write(uri, merged)
         except OSError as error:
-            return (
+            raise Unwritable(
                 f"proposals cannot be kept in {self.folder} ({error.strerror or error}): "
                 "they are there until the server ends, and gone then"
-            )
-        return ""
+            ) from error
+        return merged
+
+    def _write(self, uri: str, proposals: Sequence[Proposal]) -> None:
+        if not proposals:
+            self._file(uri).unlink(missing_ok=True)
+            return
+        _replace(self._file(uri), {"schema": SCHEMA, "uri": uri, "proposals": _CONVERTER.unstructure(list(proposals))})
+        self._prune()
 
     def _file(self, uri: str) -> Path:
         return self.folder / f"{hashlib.sha256(uri.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"

@@ -15,7 +15,8 @@ from cuda_lsp.proposals.anchors import Anchors
 class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
     ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
-    in diffs are relative to. ``idea`` is one in the user's own words."""
+    in diffs are relative to. ``idea`` is one in the user's own words; ``rejected`` holds (title, reason) of what the
+    user turned down."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -28,6 +29,7 @@ class Options:
     against: str = "saved"
     folder: str = ""
     idea: str = ""
+    rejected: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

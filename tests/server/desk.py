@@ -46,13 +46,18 @@ class Desk:
         self.proposals = Proposals(self.session, applier, Store(self.folder / "proposals"), self.said.append)
         self.editor.open()
 
-    def optimized(self, kernel: str = "scale", *, launches: bool = False, count: int = 1) -> list[Proposal]:
+    def optimized(
+        self, kernel: str = "scale", *, launches: bool = False, count: int = 1, first: int = 0
+    ) -> list[Proposal]:
         """What a job on the present text proposes."""
         snapshot = self.session.snapshot(self.uri)
         assert snapshot is not None
         self.jobs += 1
         base = parse(snapshot.text, snapshot.path)
-        made = [relaunched(base, kernel) if launches else rewritten(base, kernel, number) for number in range(count)]
+        made = [
+            relaunched(base, kernel) if launches else rewritten(base, kernel, number)
+            for number in range(first, first + count)
+        ]
         job = self.job(kernel)
         self.proposals.heard(job, None)
         self.end(job, *made)

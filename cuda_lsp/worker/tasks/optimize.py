@@ -1,13 +1,19 @@
 """Look for faster rewrites: the search of ``cuda-lsp optimize`` on the editor's text."""
 
-from agent.evaluation.setting import Setting
+from pathlib import Path
+
+from attrs import evolve
+
 from agent.ideas.idea import Scope
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import search
 from agent.search.trace import open_trace
+from agent.source.diff import unified
+from agent.source.document import Document
 from cuda_lsp.proposals.anchors import anchor
 from cuda_lsp.proposals.proof import proof_key
+from cuda_lsp.proposals.proposal import SHOWN
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, trace_key
 from cuda_lsp.worker.messages import Ended, Rewrite, Task
@@ -32,6 +38,8 @@ def run(task: Task, tell: Tell) -> Ended:
         scope=Scope(asked.scope),
         only=asked.only,
         lossy=asked.lossy,
+        # what was turned down is found again, and others are to be shown in its place
+        proposals=SHOWN + len(asked.rejected),
     )
     trace = open_trace(trace_key(opened, setting), fresh=False)
     outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell)
@@ -40,11 +48,11 @@ def run(task: Task, tell: Tell) -> Ended:
     if outcome.reason not in _ANSWERS:
         raise CommandError(Exit.INPUT, f"{outcome.reason}: {outcome.message}")
     key = proof_key(opened.document, opened.kernel, opened.workload, opened.settings)
-    rewrites = tuple(_rewrite(opened, proposal, key, setting) for proposal in outcome.proposals)
+    rewrites = tuple(_rewrite(opened, proposal, key, asked.folder) for proposal in outcome.proposals)
     return Ended(outcome.reason, outcome.message, rewrites, lines=(trace.problem,) if trace.problem else ())
 
 
-def _rewrite(opened: Opened, proposal: Proposal, key: str, setting: Setting) -> Rewrite:
+def _rewrite(opened: Opened, proposal: Proposal, key: str, folder: str) -> Rewrite:
     anchors = None if proposal.by_hand else anchor(opened.document, opened.kernel, proposal.document)
     return Rewrite(
         title=proposal.title,
@@ -54,7 +62,16 @@ def _rewrite(opened: Opened, proposal: Proposal, key: str, setting: Setting) -> 
         verdict=proposal.verdict,
         anchors=anchors,
         proof=key,
-        diff=proposal.diff,
+        diff=_diff(opened.document, proposal.document, folder),
         by_hand=proposal.by_hand or ("" if anchors else _NOT_OURS),
         changed_lines=proposal.changed_lines,
     )
+
+
+def _diff(old: Document, new: Document, folder: str) -> str:
+    """With the path as it is called in the workspace, so that ``git apply`` there takes it; outside of one, by the
+    file's name."""
+    path = Path(old.path)
+    inside = bool(folder) and path.is_relative_to(folder)
+    name = path.relative_to(folder).as_posix() if inside else path.name
+    return unified(evolve(old, path=name), evolve(new, path=name))
