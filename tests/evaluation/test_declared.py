@@ -70,3 +70,33 @@ def test_a_check_that_takes_too_long_is_not_checked_rather_than_wrong(monkeypatc
     verdict = judge(found, rewrite(POOLED.replace("x[i], 0.0f", "0.0f, x[i]"), program.plan))
     assert verdict.correctness.state == "right", verdict.correctness
     assert any("memory and races" in note and "too long" in note for note in verdict.evidence.not_checked)
+
+
+CHAIN = """
+__global__ void halved(float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 0.5f * y[i] + 1.0f;
+}
+
+// cuda-lsp: workload
+//   size     n = 4000000
+//   buffer   x: f32[n] in normal
+//   buffer   y: f32[n] out
+//   launch   doubled<<<(n + 255) / 256, 256>>>(x, y, n)
+//   launch   halved<<<(n + 1023) / 1024, 1024>>>(y, n)
+__global__ void doubled(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+"""
+
+
+@pytest.mark.parametrize(("more", "state"), [("1.0f", "right"), ("1.001f", "wrong")])
+def test_a_launch_less_is_not_wrong_for_what_the_original_left_undone(more: str, state: str) -> None:
+    """Sampled blocks of the second launch change few of the elements that those of the first have written."""
+    program, workload = original(CHAIN)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared)
+    fused = CHAIN.replace("y[i] = 2.0f * x[i];", f"y[i] = 0.5f * (2.0f * x[i]) + {more};")
+    plan = evolve(program.plan, steps=program.plan.steps[:1])
+    assert judge(found, rewrite(fused, plan), scope="plan").correctness.state == state

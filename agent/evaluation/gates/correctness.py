@@ -15,6 +15,7 @@ from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
 from agent.evaluation.truth import Truth, disagreements, truth
 from agent.execution.device import Answer
+from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 
@@ -25,6 +26,9 @@ LEAST_STEPS = 20_000_000
 
 WHOLE_BUDGET = {"screen": 10_000_000, "full": 200_000_000}
 """Thread-instructions of the original at the largest size that is run whole."""
+
+LARGE = 8 << 20
+"""Bytes."""
 
 _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 """After this long no further case is begun; those left out are named."""
@@ -197,7 +201,8 @@ def _declared(trial: Trial) -> Ruling:
     size = describe(declared(prepared.workload))
     if not prepared.setting.device.emulated:
         first = families(prepared.workload)[0]
-        return _one(trial, runs.case(declared(prepared.workload), first, runs.draw_seed()), both=True)
+        chosen = runs.case(declared(prepared.workload), first, runs.draw_seed(), lazy=_large(trial))
+        return _one(trial, chosen, both=True)
     if size in trial.sizes:
         return passed(trial, "")
     if not isinstance(known, Sample):
@@ -207,6 +212,12 @@ def _declared(trial: Trial) -> Ruling:
     ruling = _on_sample(trial, known)
     note = f"the declared size {size}: {known.note}"
     return evolve(ruling, trial=ruling.trial.unchecked(note)) if known.note and ruling.outcome == "passed" else ruling
+
+
+def _large(trial: Trial) -> bool:
+    """Whether the card makes the declared size's contents itself; small ones are at hand here, for whoever asks."""
+    bound = bound_at(trial.prepared.workload, trial.prepared.original)
+    return sum(buffer.nbytes for buffer in bound.buffers) > LARGE
 
 
 def _beyond(trial: Trial) -> Ruling:
@@ -237,6 +248,9 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
         why = found.answer.message or (found.answer.faults[0].message if found.answer.faults else found.answer.status)
         return passed(trial.unchecked(f"{where}: {why}"), "")
     if found.comparisons and worst(list(found.comparisons)).grade == WRONG:
+        if not _leaves_out_the_same(known.before.bound, bound):
+            why = "both plans leave parts of the work undone, and not the same ones"
+            return passed(trial.unchecked(f"{where}: {why}"), "")
         return wrong(trial, f"{worst(list(found.comparisons)).message} ({where})")
     if not found.compared:
         return passed(trial.unchecked(f"{where}: the two grids have no finished part in common"), "")
@@ -248,6 +262,16 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
         ),
     )
     return passed(trial, "")
+
+
+def _leaves_out_the_same(original: Bound, candidate: Bound) -> bool:
+    """Whether sampled blocks show the candidate wrong. Of one launch they do; of several, a later launch may find what
+    an earlier one left out, or leave alone what it should have changed, and each plan its own."""
+    shapes = [
+        [(step.grid, step.block) for step in bound.steps if isinstance(step, BoundLaunch)]
+        for bound in (original, candidate)
+    ]
+    return shapes[0] == shapes[1] or all(len(launches) == 1 for launches in shapes)
 
 
 def _alignment(trial: Trial) -> Trial:
