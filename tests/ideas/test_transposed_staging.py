@@ -196,3 +196,71 @@ def test_the_change_is_small() -> None:
     request = ask(transpose())
     lines = diff(request, candidates(request, NAME)[0]).split("\n")
     assert sum(line.startswith("+") for line in lines) <= 18 and sum(line.startswith("-") for line in lines) <= 6
+
+
+def walked(
+    body: str = "out[to + i] = in[from + i * w];",
+    setup: str = "int from = y * w + x;\n    int to = x * h + y;",
+    block: str = "dim3(32, 8)",
+    test: str = "",
+) -> str:
+    """A block walks over a square tile by itself."""
+    return f"""\
+// cuda-lsp: workload
+//   size     h = 128 multiple 32, w = 96 multiple 32
+//   buffer   in: f32[h * w] inout integers(-9, 9)
+//   buffer   out: f32[h * w] inout integers(-9, 9)
+//   launch   turn<<<dim3(w / 32, h / 32), {block}>>>(in, out, h, w)
+#define TILE 32
+#define ROWS 8
+__global__ void turn(const float* in, float* out, int h, int w) {{
+    int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+    {setup}
+    {test}
+    for (int i = 0; i < TILE; i += ROWS) {{
+        {body}
+    }}
+}}
+"""
+
+
+WALKS = {
+    "stores stride": walked(),
+    "stores stride, rows spelled out": walked("out[x * h + (y + i)] = in[(y + i) * w + x];", ""),
+    "loads stride": walked("out[(y + i) * w + x] = in[(size_t)x * h + y + i];", ""),
+    "behind a test": walked("if (y + i < h) out[to + i] += in[from + i * w];", test="if (x >= w) return;"),
+    "places of two": walked(
+        "out[(blockIdx.x * 32 + threadIdx.x) * h + y + i] = in[(y + i) * w + x / 2 * 2 + x % 2];", ""
+    ),
+}
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_walk_over_a_tile_is_made_twice(walk: str) -> None:
+    request = ask(WALKS[walk])
+    (candidate,) = candidates(request, NAME)
+    assert candidate.scope is Scope.DROP_IN and candidate.code.count("for (int i = 0; i < TILE; i += ROWS) {") == 2
+    h, w = 64, 96
+    given = np.arange(h * w, dtype=np.float32)
+    before = np.full(h * w, 5 if walk == "behind a test" else 0, np.float32)
+    found = run(rewritten(request, candidate), request.workload, {"in": given, "out": before}, h=h, w=w)["out"]
+    if walk == "loads stride":
+        np.testing.assert_array_equal(found.reshape(h, w), given.reshape(w, h).T)
+    else:
+        np.testing.assert_array_equal(found.reshape(w, h), given.reshape(h, w).T + before[0])
+
+
+REFUSED_WALKS = {
+    "not square": (walked(block="dim3(16, 8)"), ""),
+    "the row by itself": (walked("out[to + 2 * i] = in[from + i * w];"), "by more than their sum"),
+    "a test of the row by itself": (
+        walked("if (y < h) out[to + i] = in[from + i * w];"),
+        "by more than their sum",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_WALKS)
+def test_near_misses_of_a_walk(case: str) -> None:
+    text, words = REFUSED_WALKS[case]
+    assert words in refusal(ask(text), NAME)

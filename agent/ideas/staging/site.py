@@ -16,6 +16,7 @@ from agent.ideas.elements.pieces import memory_free, used
 from agent.ideas.exchange.cost import lanes
 from agent.ideas.exchange.plane import obstacles
 from agent.ideas.rewriting import source_text
+from agent.ideas.staging.rows import Rows, rows, unsteady
 from agent.ideas.view import View
 from agent.workload.dtypes import from_c_type
 
@@ -26,7 +27,7 @@ BETTER = 2
 @frozen(eq=False)
 class Site:
     """``moved`` are the accesses that are handed over, all loads (``loads``) or all stores; ``before`` and ``after``
-    sum up the sectors of a warp's requests, of all accesses."""
+    sum up the sectors of a warp's requests, of all accesses. ``rows``: the kernel walks over a tile itself."""
 
     parts: tuple[Piece, ...]
     moved: tuple[Access, ...]
@@ -36,6 +37,7 @@ class Site:
     after: int
     worst: int
     best: int
+    rows: Rows | None = None
 
 
 def site(view: View) -> Site | str:
@@ -104,7 +106,11 @@ def _chosen(view: View, block: tuple[int, int], counted: list[Counted]) -> Site 
     if isinstance(parts, str):
         return parts
     accesses = tuple(one.access for one in moved)
-    reason = _obstacle(view, parts, accesses, loads)
+    walk = rows(view, parts, block)
+    parts = parts if walk is None else (*walk.head, *walk.body)
+    reason = _obstacle(view, parts, accesses, loads, None if walk is None else walk.loop.variable)
+    if reason is None and walk is not None:
+        reason = unsteady(view, walk, accesses)
     if reason is not None:
         return reason
     return Site(
@@ -116,36 +122,40 @@ def _chosen(view: View, block: tuple[int, int], counted: list[Counted]) -> Site 
         sum(one.after for one in moved) + sum(one.before for one in staying),
         max(one.before for one in moved),
         max(one.after for one in moved),
+        walk,
     )
 
 
-def _obstacle(view: View, parts: Sequence[Piece], moved: Sequence[Access], loads: bool) -> str | None:
+def _obstacle(
+    view: View, parts: Sequence[Piece], moved: Sequence[Access], loads: bool, row: Symbol | None
+) -> str | None:
     for piece in parts:
-        if piece.kind == "test" and not (memory_free(view, piece.node) and _indices(view, parts, piece.node)):
+        if piece.kind == "test" and not (memory_free(view, piece.node) and _indices(view, parts, piece.node, row)):
             return f"`{source_text(view.document, piece.node)}` hangs on more than indices, and would be asked twice"
     for access in moved:
-        reason = _load_obstacle(view, parts, access) if loads else _store_obstacle(view, parts, access)
+        found = _load_obstacle(view, parts, access) if loads else _store_obstacle(view, parts, access)
+        reason = found or _address_obstacle(view, parts, access, row)
         if reason is not None:
             return reason
     return None
 
 
-def _indices(view: View, parts: Sequence[Piece], node: Node, depth: int = 0) -> bool:
-    """Whether a node's names come from parameters, constants and thread indices by declarations alone."""
+def _indices(view: View, parts: Sequence[Piece], node: Node, row: Symbol | None, depth: int = 0) -> bool:
+    """Whether a node's names come from parameters, constants, thread indices and the row by declarations alone."""
     if depth > 20:
         return False
-    for symbol in used(view, node):
+    for symbol in used(view, node) - {row}:
         if symbol.space == "parameter" and symbol.fixed and not symbol.pointer:
             continue
         if symbol.is_memory or not symbol.fixed or symbol.init is None or not memory_free(view, symbol.init):
             return False
         declared = any(p.kind == "statement" and contains(p.node, symbol.declarator) for p in parts)
-        if not declared or not _indices(view, parts, symbol.init, depth + 1):
+        if not declared or not _indices(view, parts, symbol.init, row, depth + 1):
             return False
     return True
 
 
-def _address_obstacle(view: View, parts: Sequence[Piece], access: Access) -> str | None:
+def _address_obstacle(view: View, parts: Sequence[Piece], access: Access, row: Symbol | None) -> str | None:
     listing = access.node.child_by_field_name("indices")
     base = bare(access.node.child_by_field_name("argument"))
     if access.node.type != "subscript_expression" or listing is None or base is None or base.type != "identifier":
@@ -153,7 +163,7 @@ def _address_obstacle(view: View, parts: Sequence[Piece], access: Access) -> str
     root = view.facts.symbols.resolve(base)
     if root is None or root.space != "parameter" or root is not access.root:
         return f"`{source_text(view.document, access.node)}` is no plain subscript of a parameter"
-    if not _indices(view, parts, listing):
+    if not _indices(view, parts, listing, row):
         return f"the index of `{source_text(view.document, access.node)}` is not made of indices and sizes alone"
     return None
 
@@ -176,7 +186,7 @@ def _store_obstacle(view: View, parts: Sequence[Piece], access: Access) -> str |
         if other.root is None or not apart(view, access.root, other.root):
             what = source_text(view.document, other.node)
             return f"`{spelled}` is written after a barrier, and `{what}` may lie in the same buffer"
-    return _address_obstacle(view, parts, access)
+    return None
 
 
 def _same_type(view: View, access: Access, right: Node) -> bool:
@@ -192,7 +202,7 @@ def _load_obstacle(view: View, parts: Sequence[Piece], access: Access) -> str | 
     assert access.root is not None
     if not written_apart(view, access.root) or _written(view, access.root):
         return f"what `{spelled}` reads may be written by another thread of the block in between"
-    return _address_obstacle(view, parts, access)
+    return None
 
 
 def _written(view: View, root: Symbol) -> bool:

@@ -8,12 +8,13 @@ from tree_sitter import Node
 from agent.analysis.accesses import Access
 from agent.analysis.coalescing import BANKS, WORD, block_lanes
 from agent.analysis.patterns.straight import Piece
-from agent.analysis.syntax import descendants, text
+from agent.analysis.syntax import contains, descendants, text
 from agent.ideas.elements.pieces import Lines, Replaced, at, lines_for, memory_free, needed, remaining, rewritten
 from agent.ideas.elements.places import Place, bound, end_of, place, reached
 from agent.ideas.elements.reach import blocks_for
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, replace_between, source_text
+from agent.ideas.staging.rows import Rows, at_row_zero
 from agent.ideas.staging.site import Site
 from agent.ideas.view import View
 from agent.source.edits import Edit
@@ -28,6 +29,8 @@ def in_place(view: View, site: Site) -> Rewrite:
     """The same launch: a square block exchanges its two thread indices, any other splits its linear index."""
     wide, high = site.block
     lines = lines_for(view)
+    if site.rows is not None:
+        return _row_by_row(view, site, site.rows)
     if wide == high:
         names, setup = ("threadIdx.y", "threadIdx.x"), []
     else:
@@ -60,10 +63,59 @@ def tiled(view: View, site: Site, edge: int, rows: int) -> Rewrite:
     return Rewrite((_body(view, text_lines),), plan=_plan(view, site, edge, rows))
 
 
+def _row_by_row(view: View, site: Site, walk: Rows) -> Rewrite:
+    """The kernel's own walk over a tile, twice: the second time each thread's place along x and along y exchanged."""
+    lines, (wide, _) = lines_for(view), site.block
+    row = walk.loop.variable.name
+    tiles = _tiles(view, site)
+    along = f"threadIdx.y + {row}"
+    nodes = [access.node for access in site.moved]
+    rest = remaining(view, site.parts, nodes)
+    turned = _placed(view, (along, "threadIdx.x"), {})
+    side = _side(view, site)
+    asked = [piece.node for piece in side] + nodes
+    turned = at_row_zero(view, asked, walk.loop.variable, turned)
+    here = {key: f"{name}[{along}][threadIdx.x]" for key, name in tiles.items()}
+    across = {key: f"{name}[threadIdx.x][{along}]" for key, name in tiles.items()}
+    header = (
+        view.document.text[walk.loop.node.start_byte : walk.loop.body.start_byte].decode("utf-8", "replace").strip()
+    )
+
+    def kept(changes: Replaced) -> list[str]:
+        inside = [piece for piece in rest if contains(walk.loop.node, piece.node)]
+        loop = lines.block(header, lines.body(inside, changes, "continue"))
+        return lines.body([piece for piece in rest if piece not in inside], changes, None, loop)
+
+    def other(tail: Sequence[str]) -> list[str]:
+        return lines.block(header, lines.body(side, turned, "continue", tail))
+
+    between = ["__syncthreads();", "// Each thread goes on with another one's element, along the other side."]
+    if site.loads:
+        fill = [f"{across[at(access.node)]} = {_changed(view, access, turned)};" for access in _once(view, site)]
+        passes = [*other(fill), *between, *kept(here)]
+    else:
+        stores = {**here, **_plain_stores(site)}
+        passes = [*kept(stores), *between, *other([_drained(view, one, turned, across) for one in site.moved])]
+    padding = max(1, WORD // _widest(view, site))
+    return Rewrite((_body(view, [*_declared(site, tiles, wide, wide + padding), *passes]),))
+
+
+def _side(view: View, site: Site) -> tuple[Piece, ...]:
+    """What the other pass needs: the tests, and the declarations that these and the addresses are made of."""
+    quiet = [piece for piece in site.parts if piece.kind == "test" or memory_free(view, piece.node)]
+    indices = [listing for access in site.moved if (listing := access.node.child_by_field_name("indices"))]
+    return needed(view, quiet, indices)
+
+
+def _plain_stores(site: Site) -> dict[tuple[int, int], str]:
+    """A tile takes the value itself, whatever is done with it at its place."""
+    return {at(operator): "=" for access in site.moved if (operator := _operator(access.node)) is not None}
+
+
 def can_tile(view: View, site: Site) -> bool:
     """Whether the launch may change: nothing is promised about the block, and each thread index is used for one
     coordinate alone, which a test keeps below a bound that the launch reaches."""
-    return not view.kernel.launch_bounds and _bounds(view, site) is not None
+    return site.rows is None and not view.kernel.launch_bounds and _bounds(view, site) is not None
 
 
 def fits(view: View, site: Site, edge: int) -> bool:
@@ -143,15 +195,12 @@ def _both_passes(
 
     nodes = [access.node for access in site.moved]
     rest = remaining(view, site.parts, nodes)
-    indices = [listing for access in site.moved if (listing := access.node.child_by_field_name("indices"))]
-    side = needed(
-        view, [piece for piece in site.parts if piece.kind == "test" or memory_free(view, piece.node)], indices
-    )
+    side = _side(view, site)
     if site.loads:
         fill = [f"{across[at(access.node)]} = {_changed(view, access, turn)};" for access in _once(view, site)]
         return [*one_pass(side, turn, fill), *second_pass(rest, {**keep, **here})]
     stores = {at(access.node): here[at(access.node)] for access in site.moved}
-    operators = {at(operator): "=" for access in site.moved if (operator := _operator(access.node)) is not None}
+    operators = _plain_stores(site)
     drain = [_drained(view, access, turn, across) for access in site.moved]
     return [*one_pass(rest, {**keep, **stores, **operators}), *second_pass(side, turn, drain)]
 
@@ -170,8 +219,21 @@ def _placed(view: View, place: tuple[str, str], starts: Replaced) -> Replaced:
     for node in descendants(view.facts.body, "field_expression"):
         inside = any(start <= node.start_byte and node.end_byte <= end for start, end in starts)
         if text(node) in ("threadIdx.x", "threadIdx.y") and not inside:
-            found[at(node)] = place["xy".index(text(node)[-1])]
+            name = place["xy".index(text(node)[-1])]
+            found[at(node)] = f"({name})" if "+" in name and not _in_sum(node) else name
     return found
+
+
+def _in_sum(node: Node) -> bool:
+    """Whether a sum may stand in a node's place without parentheses."""
+    above = node.parent
+    if above is not None and above.type == "binary_expression":
+        return text(above.child_by_field_name("operator")) == "+"
+    return above is not None and above.type in (
+        "init_declarator",
+        "subscript_argument_list",
+        "parenthesized_expression",
+    )
 
 
 def _changed(view: View, access: Access, changes: Replaced) -> str:
