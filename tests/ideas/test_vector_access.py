@@ -175,6 +175,10 @@ REFUSED = {
         ),
         "carried from one element to the next",
     ),
+    "a loop for each element": (
+        scale("if (i >= n) return;\n    float s = x[i];\n    for (int k = 0; k < n; ++k) s += x[k];\n    y[i] = s;"),
+        "an element's work is a loop",
+    ),
     "a stencil": (
         scale("if (i >= n) return;\n    y[i] = x[i] + x[i + 1] + x[i + 2] + x[i > 2 ? 3 : i + 4] + x[(i + 7) % n];"),
         "comes in no packs",

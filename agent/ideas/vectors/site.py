@@ -13,6 +13,7 @@ from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, ancestors, contains, descendants, enclosing, expression_of, text
 from agent.ideas.elements.buffers import apart
 from agent.ideas.elements.front import split
+from agent.ideas.elements.pieces import at
 from agent.ideas.elements.places import Place, bound, place, reached, thread_number
 from agent.ideas.exchange.cost import LOOP_WEIGHT, lanes
 from agent.ideas.exchange.plane import obstacles
@@ -167,13 +168,19 @@ def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piec
 
 
 def _loose(view: View, groups: Sequence[Group], work: Sequence[Piece]) -> str | None:
-    """Loads that run with the threads but come in no pack lie further apart afterwards: they must be the fewer."""
-    packed = {(access.node.start_byte, access.node.end_byte) for group in groups for access in group.accesses}
+    """Loads that run with the threads but come in no pack lie further apart afterwards: they must be the fewer. Where
+    each element's work is a loop over memory, fewer threads would only take longer."""
+    packed = {at(access.node) for group in groups for access in group.accesses}
+    for piece in work:
+        for access in view.facts.accesses_in(piece.node):
+            inner = any(above.type in LOOPS and contains(piece.node, above) for above in ancestors(access.node))
+            if inner and access.space == "global" and at(access.node) not in packed:
+                return f"an element's work is a loop over `{source_text(view.document, access.node)}`, in no packs"
     weight, spelled = 0, ""
     for piece in work:
         for access in view.facts.accesses_in(piece.node):
             runs = access.index is not None and "threadIdx.x" in access.index.depends
-            if access.space == "global" and runs and (access.node.start_byte, access.node.end_byte) not in packed:
+            if access.space == "global" and runs and at(access.node) not in packed:
                 weight += LOOP_WEIGHT ** len(view.facts.loops_around(access.node))
                 spelled = source_text(view.document, access.node)
     if weight >= len(packed):
