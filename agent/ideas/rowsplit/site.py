@@ -21,7 +21,7 @@ from agent.analysis.patterns.reduction_loop import (
 from agent.analysis.patterns.row_pass import same_space
 from agent.analysis.patterns.tree_reduction import tree_reductions
 from agent.analysis.syntax import arguments, callee, contains, descendants, expression_of, statements, text
-from agent.ideas.buffers import may_be_one
+from agent.ideas.buffers import elements, may_be_one
 from agent.ideas.reduction.site import Site, site
 from agent.ideas.view import View, evaluate
 from agent.workload.dtypes import from_c_type
@@ -98,7 +98,8 @@ def _launches(view: View) -> str | None:
     if any(text(node) in ("blockIdx.y", "gridDim.y") for node in descendants(view.facts.body, "field_expression")):
         return "it uses the grid's second dimension"
     for call in view.facts.calls:
-        if callee(call) not in PURE and not is_barrier_call(call) and not _stays_in_block(call, view):
+        known = callee(call) in PURE or is_barrier_call(call) or callee(call).startswith("atomic")
+        if not known and not _stays_in_block(call, view):
             return f"it calls `{callee(call)}`, whose effects are not known"
     return None
 
@@ -306,6 +307,9 @@ def _parts(loops: tuple[ReductionLoop, ...], view: View, by_block: bool) -> tupl
     names["gridDim.x"] = blocks
     lengths = [(loop.loop.bound - loop.loop.start).evaluate(names) for loop in loops]
     known = [length for length in lengths if length is not None]
+    if not known:  # rows of loaded lengths: as long as what they lie in allows, on average
+        walked = [access for loop in loops for access in view.facts.accesses_in(loop.node)]
+        known = [count // blocks for access in walked if (count := elements(view, access)) is not None]
     if not known:
         return "the length of a row is not known at the declared sizes"
     share = max(1, loops[0].loop.step.evaluate(names) or 1)

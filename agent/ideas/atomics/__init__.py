@@ -1,0 +1,1 @@
+"""Atomics to global memory, done for a whole block at once."""
