@@ -3,6 +3,8 @@
 The protocol ends a line at ``\\n``, ``\\r\\n`` and a lone ``\\r``, and nowhere else: not at a form feed, not at U+2028.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
@@ -24,15 +26,30 @@ class LineIndex:
 
     text: bytes = field(repr=False)
     encoding: str = UTF16
+    _starts: list[int] | None = field(default=None, repr=False, eq=False)
 
     @cached_property
     def starts(self) -> list[int]:
         """The offset at which each line begins. Never empty."""
-        # of bytes, splitlines ends lines exactly where the protocol does
-        ends = list(accumulate(map(len, self.text.splitlines(keepends=True))))
-        if ends and not self.text.endswith((b"\n", b"\r")):
-            ends.pop()
-        return [0, *ends]
+        return _starts(self.text) if self._starts is None else self._starts
+
+    def edited(self, span: Span, text: bytes) -> LineIndex:
+        """The index after an edit. Only the lines around it are looked for anew: an edit may join the two bytes of a
+        line end, or part them, so that the line before it and the line it ends in count too."""
+        new = self.text[: span.start] + text + self.text[span.end :]
+        whole = mended(new)
+        if whole is not new:
+            return LineIndex(whole, self.encoding)
+        by = len(text) - len(span)
+        first = max(0, bisect_right(self.starts, span.start) - 2)
+        behind = bisect_right(self.starts, span.end)
+        begin = self.starts[first]
+        end = self.starts[behind] + by if behind < len(self.starts) else len(new)
+        between = [begin + at for at in _starts(new[begin:end])]
+        if behind < len(self.starts):
+            between.pop()  # the line that is next begins there
+        moved = [at + by for at in self.starts[behind:]] if by else self.starts[behind:]
+        return LineIndex(new, self.encoding, [*self.starts[:first], *between, *moved])
 
     def offset_of(self, position: types.Position) -> int:
         """The byte offset of a position. What lies outside the text is moved to the nearest place inside: past the end
@@ -57,6 +74,10 @@ class LineIndex:
         before = self.text[self.starts[number] : offset]
         return types.Position(number, self._units(before))
 
+    def line_start(self, offset: int) -> int:
+        """Where the line of a byte offset begins."""
+        return self.starts[bisect_right(self.starts, offset) - 1]
+
     def range_of(self, span: Span) -> types.Range:
         return types.Range(self.position_of(span.start), self.position_of(span.end))
 
@@ -75,6 +96,14 @@ class LineIndex:
             return len(piece)
         text = piece.decode("utf-8", "surrogatepass")
         return len(text) if self.encoding == UTF32 else len(text) + sum(c > "\uffff" for c in text)
+
+
+def _starts(text: bytes) -> list[int]:
+    # of bytes, splitlines ends lines exactly where the protocol does
+    ends = list(accumulate(map(len, text.splitlines(keepends=True))))
+    if ends and not text.endswith((b"\n", b"\r")):
+        ends.pop()
+    return [0, *ends]
 
 
 def _first_units(line: bytes, units: int, encoding: str) -> bytes:

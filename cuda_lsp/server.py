@@ -194,7 +194,7 @@ class CudaServer(LanguageServer):
             if port is None:
                 self._stop_event = threading.Event()
                 streams.serve(self, stdin or sys.stdin.buffer, stdout or sys.stdout.buffer, self._stop_event)
-                self.shutdown()
+                self.shutdown()  # type: ignore[no-untyped-call]
             else:
                 self.start_tcp("127.0.0.1", port)
         finally:

@@ -86,9 +86,9 @@ class Snapshot:
         for change in changes:
             text = encoded(change.text)
             if isinstance(change, types.TextDocumentContentChangePartial):
-                span = lines.span_of(change.range)
-                text = lines.text[: span.start] + text + lines.text[span.end :]
-            lines = LineIndex(mended(text), lines.encoding)
+                lines = lines.edited(lines.span_of(change.range), text)
+            else:
+                lines = LineIndex(mended(text), lines.encoding)
         return Snapshot(self.uri, self.path, version, self.language_id, lines, self.next_base)
 
 
@@ -162,18 +162,20 @@ def ordinals(snapshot: Snapshot) -> dict[int, int]:
     """By the offset of each kernel, the how-manieth of its name it is: the branches of an ``#if`` may share one."""
     seen: dict[str, int] = {}
     found: dict[int, int] = {}
-    for kernel in snapshot.document.kernels:
-        found[kernel.span.start] = seen.get(kernel.qualified_name, 0)
-        seen[kernel.qualified_name] = found[kernel.span.start] + 1
+    kernels = snapshot.document.kernels
+    for index, kernel in enumerate(kernels.as_read):
+        before = found[kernels.start(index)] = seen.get(kernel.qualified_name, 0)
+        seen[kernel.qualified_name] = before + 1
     return found
 
 
 def surroundings(snapshot: Snapshot) -> bytes:
     """A digest of all text outside the kernels: helpers, constants and host code that kernels depend on."""
     digest, at = hashlib.blake2b(), 0
-    for kernel in snapshot.document.kernels:
-        digest.update(snapshot.text[at : kernel.span.start])
-        at = kernel.span.end
+    kernels = snapshot.document.kernels
+    for index in range(len(kernels)):
+        digest.update(snapshot.text[at : kernels.start(index)])
+        at = kernels.end(index)
     digest.update(snapshot.text[at:])
     return digest.digest()
 

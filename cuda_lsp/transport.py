@@ -167,6 +167,18 @@ class Transport(LanguageServerProtocol):
             return
         super()._handle_response(msg_id, result, error)
 
+    def written(self, value: Any) -> str:
+        """A value of the protocol as JSON."""
+        return json.dumps(value, default=self._serialize_message)
+
+    def notify_written(self, method: str, params: str) -> None:
+        """Send a notification whose parameters are written already."""
+        body = f'{{"jsonrpc": "2.0", "method": "{method}", "params": {params}}}'
+        if self.tracer:
+            self.tracer("out", json.loads(body))
+        if self.writer is not None:
+            self.writer.write(f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+
     def _send_data(self, data: Any) -> None:
         if self.tracer and data:
             self.tracer("out", json.loads(json.dumps(data, default=self._serialize_message)))

@@ -157,7 +157,7 @@ class FactStore:
         if (timer := self._timers.pop(uri, None)) is not None:
             timer.cancel()
         for table in (self._wanted, self._gaps, self._typed):
-            table.pop(uri, None)  # type: ignore[attr-defined]
+            table.pop(uri, None)
         for place in [place for place in self._known if place.uri == uri]:
             del self._known[place]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from lsprotocol import types
 
-from cuda_lsp.diagnostics import diagnostics
+from cuda_lsp.diagnostics import written
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
 
@@ -20,8 +21,9 @@ def register(server: CudaServer) -> None:
         waiting.discard(uri)
         snapshot = server.session.snapshot(uri)
         if snapshot is not None:
-            found = diagnostics(server, snapshot)
-            server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, snapshot.version))
+            head = f'"uri": {json.dumps(uri)}, "version": {snapshot.version}'
+            params = f'{{{head}, "diagnostics": {written(server, snapshot)}}}'
+            server.protocol.notify_written(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
 
     def soon(uri: str) -> None:
         """After the message at hand; several changes in a row are answered once."""
