@@ -181,7 +181,7 @@ REFUSED = {
     ),
     "a stencil": (
         scale("if (i >= n) return;\n    y[i] = x[i] + x[i + 1] + x[i + 2] + x[i > 2 ? 3 : i + 4] + x[(i + 7) % n];"),
-        "comes in no packs",
+        "do not start aligned",
     ),
     "a column": (plane("col * rows + row"), "side by side"),
 }
@@ -209,3 +209,78 @@ def test_the_helpers_are_commented_and_the_work_is_not_repeated() -> None:
     (candidate,) = candidates(request, NAME)
     assert candidate.code.startswith("// `width` neighbouring elements")
     assert candidate.code.count("2.0f *") == 1 and "+    #pragma unroll" in diff(request, candidate)
+
+
+def rows(body: str, barrier: str = "__syncthreads();", cols: int = 1024) -> str:
+    """A block walks over a row."""
+    return f"""\
+// cuda-lsp: workload
+//   size     rows = 40, cols = {cols}
+//   buffer   x: f32[rows * cols] in integers(-9, 9)
+//   buffer   y: f32[rows * cols] out
+//   launch   each<<<rows, 64>>>(x, y, cols)
+__global__ void each(const float* x, float* y, int cols) {{
+    __shared__ float s[64];
+    int row = blockIdx.x, t = threadIdx.x;
+    float sum = 0.0f, most = -1e30f;
+    for (int i = t; i < cols; i += blockDim.x) {{
+        float v = x[row * cols + i];
+        sum += v * v;
+        most = fmaxf(most, v);
+    }}
+    s[t] = sum + 0.0f * most;
+    {barrier}
+    float total = 0.0f;
+    for (int k = 0; k < 64; ++k) total += s[k];
+    {body}
+}}
+"""
+
+
+SCALED = "for (int i = t; i < cols; i = i + blockDim.x) y[row * cols + i] = x[row * cols + i] + total;"
+
+
+def test_every_loop_along_a_row() -> None:
+    request = ask(rows(SCALED))
+    (candidate,) = candidates(request, NAME)
+    assert candidate.scope is Scope.DROP_IN and candidate.code.count("+= 4 * ") == 2
+    assert candidate.code.count("if (i >= cols) break;") == 1  # the sums must not take what is not there
+    for cols in (64, 1, 130, 259):
+        x = np.random.default_rng(cols).integers(-9, 9, (3, cols)).astype(np.float32)
+        found = run(rewritten(request, candidate), request.workload, {"x": x}, rows=3, cols=cols)["y"]
+        np.testing.assert_array_equal(found.reshape(3, cols), x + (x * x).sum(axis=1, keepdims=True))
+
+
+LOOPS = {
+    "an element of this thread afterwards": (
+        rows("for (int i = t; i < cols; i += blockDim.x) y[row * cols + i] = 1.0f;\n    y[row * cols + t] += sum;"),
+        "no barrier between",
+    ),
+    "a running value": (
+        rows("for (int i = t; i < cols; i += blockDim.x) { sum = 0.5f * sum + 1.0f; y[row * cols + i] = sum; }"),
+        "carried from one element to the next",
+    ),
+    "an element's own thread": (
+        rows("for (int i = t; i < cols; i += blockDim.x) y[row * cols + i] = x[row * cols + i] + t;"),
+        "depends on the thread",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_loops_that_stay(case: str) -> None:
+    """The first loop of the kernel takes packs; the second, which is not proved to be free, is left as it is."""
+    text, words = LOOPS[case]
+    request = ask(text)
+    if case != "an element of this thread afterwards":
+        (candidate,) = candidates(request, NAME)
+        assert candidate.code.count("+= 4 * ") == 1
+    only_second = text.replace(
+        "int i = t; i < cols; i += blockDim.x) {\n        float v",
+        "int i = t + 1; i < cols; i += 2) {\n        float v",
+    )
+    assert words in refusal(ask(only_second), NAME)
+
+
+def test_rows_that_are_not_aligned_stay() -> None:
+    assert "do not start aligned" in refusal(ask(rows(SCALED, cols=1023)), NAME)

@@ -3,7 +3,7 @@
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rewriting import source_text
-from agent.ideas.vectors.site import BYTES, Site, site
+from agent.ideas.vectors.site import BYTES, Site, sites
 from agent.ideas.vectors.write import vectorised
 from agent.ideas.view import View
 
@@ -45,18 +45,20 @@ __global__ void gelu(const float* x, float* y, int n) {
     example=EXAMPLE,
 )
 def vector_access(view: View) -> Match | Refusal:
-    found = site(view)
+    found = sites(view)
     return Refusal(found) if isinstance(found, str) else _match(view, found)
 
 
-def _match(view: View, found: Site) -> Match:
-    widest = max(group.bytes for group in found.groups)
+def _match(view: View, found: tuple[Site, ...]) -> Match:
+    groups = [group for site in found for group in site.groups]
+    loops, widths = found[0].loop is not None, found[0].widths
+    widest = max(group.bytes for group in groups)
     default = max(2, BYTES // widest)
-    default = default if default in found.widths else found.widths[-1]
-    spelled = " and ".join(f"`{source_text(view.document, group.accesses[0].node)}`" for group in found.groups[:3])
-    narrow = min(group.bytes for group in found.groups)
+    default = default if default in widths else widths[-1]
+    spelled = " and ".join(f"`{source_text(view.document, group.accesses[0].node)}`" for group in groups[:3])
+    narrow = min(group.bytes for group in groups)
     return Match(
-        line=view.document.line(found.groups[0].accesses[0].node.start_byte),
+        line=view.document.line(groups[0].accesses[0].node.start_byte),
         title=f"give each thread {default} neighbouring elements, and move them by one instruction",
         why=(
             f"each thread moves {narrow} bytes at a time ({spelled}), where one instruction moves up to {BYTES}; "
@@ -65,13 +67,13 @@ def _match(view: View, found: Site) -> Match:
         expects=(Expectation("requests", round(1 / default, 2), f"requests -{round(100 * (1 - 1 / default))} %"),),
         variants=(
             Variant(
-                "packs in the grid-stride loop" if found.loop is not None else "packs, fewer threads",
+                "packs in the loop" if loops else "packs, fewer threads",
                 "the loop takes a pack a turn, in the same launch"
-                if found.loop is not None
+                if loops
                 else "as many times fewer threads as a pack has elements",
-                Scope.DROP_IN if found.loop is not None else Scope.RELAUNCH,
+                Scope.DROP_IN if loops else Scope.RELAUNCH,
                 lambda width: vectorised(view, found, width),
-                (Tunable("width", found.widths, default, "neighbouring elements a thread"),),
+                (Tunable("width", widths, default, "neighbouring elements a thread"),),
             ),
         ),
     )

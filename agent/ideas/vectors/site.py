@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
-from agent.analysis.affine import Atom, Poly, number, unknown
+from agent.analysis.affine import Poly, unknown
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.straight import Piece, flat, pieces
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import LOOPS, ancestors, contains, descendants, enclosing, expression_of, text
+from agent.analysis.syntax import LOOPS, ancestors, contains, enclosing, expression_of, text
 from agent.ideas.elements.buffers import apart
 from agent.ideas.elements.front import split
 from agent.ideas.elements.pieces import at
@@ -18,19 +18,23 @@ from agent.ideas.elements.places import Place, bound, place, reached, thread_num
 from agent.ideas.exchange.cost import LOOP_WEIGHT, lanes
 from agent.ideas.exchange.plane import obstacles
 from agent.ideas.rewriting import source_text
+from agent.ideas.vectors.strides import obstacle, strides
 from agent.ideas.view import View
 
 BYTES = 16
 """The widest access of one thread (CUDA C++ Programming Guide, "Device Memory Accesses")."""
 WIDTHS = (2, 4, 8, 16)
+UNALIGNED = "packs of `{}` do not start aligned at the declared sizes, so that most would be moved one by one"
 
 
 @frozen(eq=False)
 class Group:
-    """Accesses to one element of one array: all of them, ``loaded`` where its old value may be wanted."""
+    """Accesses to one element of one array: all of them; ``rest`` is what is added to the element's number, ``loaded``
+    says that its old value may be wanted."""
 
     root: Symbol
     accesses: tuple[Access, ...]
+    rest: Poly
     bytes: int
     loaded: bool
     stored: bool
@@ -38,7 +42,7 @@ class Group:
 
 @frozen(eq=False)
 class Site:
-    """``variable`` is the element's number: a coordinate of the grid (``place``) or a grid-stride loop's (``loop``).
+    """``variable`` is the element's number: a coordinate of the grid (``place``) or a loop's (``loop``).
     ``head`` is what does not depend on it, ``tests`` those that bound it included; ``work`` is done for each element.
     ``limit`` is the bound; None: the launch has a thread for each element."""
 
@@ -52,23 +56,41 @@ class Site:
     widths: tuple[int, ...]
 
 
-def site(view: View) -> Site | str:
-    if (obstacle := obstacles(view)) is not None:
-        return obstacle
+def sites(view: View) -> tuple[Site, ...] | str:
+    """Every loop in steps of the block or grid whose elements can come in packs; where there is no such loop, the
+    kernel's own coordinate."""
     if view.block[0] is None:
         return "the block's width is no fixed number"
     if enclosing(view.facts.node, "linkage_specification") is not None:
         return 'it stands in an extern "C" block, where no template can be written'
+    loops = strides(view)
+    if not loops:
+        found = _of_place(view)
+        return found if isinstance(found, str) else (found,)
+    tried = [_of_loop(view, loop) for loop in loops]
+    fit = [one for one in tried if isinstance(one, Site)]
+    if not fit:
+        return next(reason for reason in tried if isinstance(reason, str))
+    widths = set(fit[0].widths).intersection(*(one.widths for one in fit))
+    return tuple(evolve(one, widths=tuple(sorted(widths))) for one in fit) if widths else "its loops fit no one width"
+
+
+def _of_loop(view: View, loop: Loop) -> Site | str:
+    reason = obstacle(view, loop)
+    if reason is not None:
+        return reason
+    inside = flat(loop.body)
+    if inside is None:
+        return "the loop's work is no straight run of statements"
+    return _made(view, loop.variable, None, loop, (), tuple(inside), loop.bound_node)
+
+
+def _of_place(view: View) -> Site | str:
+    if (hidden := obstacles(view)) is not None:
+        return hidden
     parts = pieces(view.facts)
     if isinstance(parts, str):
         return parts
-    loop = _stride_loop(view, parts)
-    if loop is not None:
-        inside = flat(loop.body)
-        if inside is None or any(True for _ in descendants(loop.body, "continue_statement", "break_statement")):
-            return "the loop over elements is left or continued from inside"
-        before = tuple(piece for piece in parts if not contains(piece.node, loop.node))
-        return _split(view, loop.variable, None, loop, before, tuple(inside), loop.bound_node)
     found = place(view, 0)
     if found is None:
         return (
@@ -77,61 +99,28 @@ def site(view: View) -> Site | str:
     limit = bound(view, parts, found.start)
     if limit is not None and not reached(view, 0, limit):
         return f"the launch may not reach {source_text(view.document, limit)} at every size, and would after a change"
-    return _split(view, found.symbol, found, None, (), parts, limit)
+    head, work = split(view, parts, found.symbol)
+    if limit is not None and bound(view, head, found.start) is None:
+        return f"the test against {source_text(view.document, limit)} comes after other work"
+    return _made(view, found.symbol, found, None, tuple(head), tuple(work), limit)
 
 
-def _stride_loop(view: View, parts: Sequence[Piece]) -> Loop | None:
-    """The loop from a thread's place in steps of the whole grid, as the kernel's last statement."""
-    last = next((piece.node for piece in reversed(parts) if piece.kind != "comment"), None)
-    loop = None if last is None or last.type != "for_statement" else view.facts.loop(last)
-    if loop is None or loop.relation != "<" or loop.step_kind != "+" or loop.setup is not None:
-        return None
-    extent = view.block[0]
-    width = unknown(Atom("blockDim.x")) if extent is None else number(extent)
-    if not contains(loop.node, loop.variable.declarator) or loop.step != unknown(Atom("gridDim.x")) * width:
-        return None
-    return loop if loop.start == thread_number(view, 0) else None
-
-
-def _foreign(view: View, variable: Symbol, loop: Loop, work: Sequence[Piece]) -> str | None:
-    """What else the loop's body takes from the thread's index, which would be the same for all its elements."""
-    for piece in work:
-        for node in descendants(piece.node, "identifier"):
-            symbol = view.facts.symbols.resolve(node)
-            built_in = symbol is None and text(node) in ("threadIdx", "blockIdx")
-            outside = symbol is not None and symbol is not variable and not contains(loop.node, symbol.declarator)
-            if outside and symbol is not None and symbol.writes and not symbol.is_memory:
-                return f"{symbol.name} is carried from one element to the next"
-            if built_in or (outside and symbol is not None and _varies(view, symbol)):
-                return f"`{text(node)}` in the loop's body depends on the thread, and not through {variable.name}"
-    return None
-
-
-def _varies(view: View, symbol: Symbol) -> bool:
-    return any(one.startswith(("threadIdx", "blockIdx")) for one in view.facts.scope.sources.get(symbol, frozenset()))
-
-
-def _split(
+def _made(
     view: View,
     variable: Symbol,
     at_place: Place | None,
     loop: Loop | None,
-    before: tuple[Piece, ...],
-    parts: tuple[Piece, ...],
+    head: tuple[Piece, ...],
+    work: tuple[Piece, ...],
     limit: Node | None,
 ) -> Site | str:
-    head, work = split(view, parts, variable)
-    if limit is not None and loop is None and bound(view, head, thread_number(view, 0)) is None:
-        return f"the test against {source_text(view.document, limit)} comes after other work"
-    if loop is not None and (reason := _foreign(view, variable, loop, work)) is not None:
-        return reason
     groups = _groups(view, variable, loop, work)
     if isinstance(groups, str):
         return groups
     widths = _widths(view, groups, variable, at_place, limit)
     if isinstance(widths, str):
         return widths
-    return Site(variable, at_place, loop, (*before, *head), tuple(work), limit, groups, widths)
+    return Site(variable, at_place, loop, head, work, limit, groups, widths)
 
 
 def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piece]) -> tuple[Group, ...] | str:
@@ -149,19 +138,23 @@ def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piec
             elif access.writes:
                 return f"`{spelled}` does not write one element for each thread, side by side"
     found: list[Group] = []
+    crooked = ""
     for (root, rest), accesses in by_element.items():
-        group = _group(view, root, accesses, work)
+        group = _group(view, root, rest, accesses, work)
         stored = any(access.writes for access in accesses)
         if isinstance(group, str):
             if stored:
                 return group
             continue
         if not stored and not _aligned(view, group, 2):
+            crooked = crooked or source_text(view.document, accesses[0].node)
             continue
         if stored and any(other is root and its != rest for other, its in by_element):
             return f"{root.name} is written at one index and touched at another"
         found.append(group)
-    reason = _loose(view, found, work) or _shared_buffer(view, found, work)
+    if crooked and (not found or _loose(view, found, work)):
+        return UNALIGNED.format(crooked)
+    reason = _loose(view, found, work) or _shared_buffer(view, found, loop)
     if reason is not None:
         return reason
     return tuple(found) if found else "no array is walked element by element, from aligned places on"
@@ -199,7 +192,7 @@ def rest_of(view: View, index: Poly, loop: Loop | None) -> Poly | None:
     return None if hidden or inner else rest
 
 
-def _group(view: View, root: Symbol, accesses: Sequence[Access], work: Sequence[Piece]) -> Group | str:
+def _group(view: View, root: Symbol, rest: Poly, accesses: Sequence[Access], work: Sequence[Piece]) -> Group | str:
     size = view.element_bytes(accesses[0])
     spelled = source_text(view.document, accesses[0].node)
     if size is None or size not in (1, 2, 4, 8):
@@ -212,7 +205,7 @@ def _group(view: View, root: Symbol, accesses: Sequence[Access], work: Sequence[
     stored = any(access.writes for access in accesses)
     first = accesses[0]
     written_first = first in always and _plain_store(first, work)
-    return Group(root, tuple(accesses), size, not written_first, stored)
+    return Group(root, tuple(accesses), rest, size, not written_first, stored)
 
 
 def root_declaration(view: View, root: Symbol) -> str:
@@ -249,10 +242,11 @@ def _sometimes(node: Node, work: Sequence[Piece]) -> bool:
     return False
 
 
-def _shared_buffer(view: View, groups: Sequence[Group], work: Sequence[Piece]) -> str | None:
+def _shared_buffer(view: View, groups: Sequence[Group], loop: Loop | None) -> str | None:
     """Values are loaded before and stored after the work on several elements: no other access may see that."""
+    around = view.facts.accesses if loop is None else view.facts.accesses_in(loop.node)
     for group in groups:
-        for other in view.facts.accesses:
+        for other in around:
             mine = any(other.node == own.node for own in group.accesses)
             if not group.stored or mine or other.space in ("local", "constant", "shared"):
                 continue
@@ -277,21 +271,16 @@ def _widths(
             return "no test bounds the element's number, and the block cannot be made smaller"
     if not found:
         worst = source_text(view.document, groups[0].accesses[0].node)
-        return f"rows do not start aligned at the declared sizes (`{worst}`), so that most would be moved one by one"
+        return UNALIGNED.format(worst)
     return tuple(found)
 
 
 def _aligned(view: View, group: Group, width: int) -> bool:
     """Whether the first element of a thread is a multiple of what one access holds, in several rows and blocks."""
-    index = group.accesses[0].index
-    assert index is not None
     step = min(width, BYTES // group.bytes)
-    for y, z in ((0, 0), (1, 0), (0, 1)):
-        for lane in lanes(view, [(0, y, z)]):
-            names = {**lane, "blockIdx.x": 0}
-            for loop in view.facts.loops:
-                names.setdefault(loop.atom.name, 0)
-            first = index.relative(names)
-            if first is None or first % step:
-                return False
+    for x, y, z in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+        (lane,) = lanes(view, [(0, y, z)])
+        first = group.rest.relative({**lane, "blockIdx.x": x})
+        if first is None or first % step:
+            return False
     return True

@@ -1,5 +1,7 @@
 """What a vectorised kernel looks like: packs of elements loaded, worked on one by one in registers, and stored."""
 
+import re
+
 from attrs import evolve
 from tree_sitter import Node
 
@@ -7,7 +9,7 @@ from agent.analysis.dependence import PURE
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, bare, callee, contains, descendants, enclosing, text
 from agent.ideas.elements.front import depends
-from agent.ideas.elements.pieces import Lines, at, lines_for, remaining, rewritten
+from agent.ideas.elements.pieces import Lines, at, given, lines_for, remaining, rewritten
 from agent.ideas.elements.places import end_of
 from agent.ideas.elements.reach import blocks_for
 from agent.ideas.plans import each_launch
@@ -16,12 +18,14 @@ from agent.ideas.rewriting import (
     fresh_local,
     fresh_name,
     indent_of,
+    indented,
     replace,
     replace_between,
     source_text,
 )
 from agent.ideas.vectors.site import Group, Site
 from agent.ideas.view import View
+from agent.source.edits import Edit
 from agent.workload.expression import number
 from agent.workload.plan import Launch, Plan
 
@@ -61,25 +65,34 @@ __device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values
 """
 
 
-def vectorised(view: View, site: Site, width: int) -> Rewrite:
+def vectorised(view: View, sites: tuple[Site, ...], width: int) -> Rewrite:
     """``width`` elements a thread."""
-    names = {name: fresh_name(name, view.document) for name in ("pack", "load_pack", "store_pack")}
+    names = {name: fresh_name(name, view.document) for name in ("load_pack", "store_pack")}
     names["pack"] = fresh_name("Pack", view.document)
-    first = fresh_local(f"{site.variable.name}_first", view.document, view.kernel)
-    helpers = [HELPERS.format(width=width, pack=names["pack"], load=names["load_pack"])]
-    if any(group.stored for group in site.groups):
+    helpers = [HELPERS.format(pack=names["pack"], load=names["load_pack"])]
+    if any(group.stored for site in sites for group in site.groups):
         helpers.append(STORE.format(pack=names["pack"], store=names["store_pack"]))
     lines = lines_for(view)
+    if sites[0].loop is None:
+        (site,) = sites
+        first = _first(view, site)
+        written = _front(view, site, width, first, _work(view, site, width, first, names, lines), lines)
+        children = view.facts.body.named_children
+        edits = (replace_between(children[0], children[-1], written),)
+        return Rewrite(edits, tuple(helpers), _plan(view, site, width))
+    return Rewrite(tuple(_loop(view, site, width, names, lines) for site in sites), tuple(helpers))
+
+
+def _first(view: View, site: Site) -> str:
+    return fresh_local(f"{site.variable.name}_first", view.document, view.kernel)
+
+
+def _loop(view: View, site: Site, width: int, names: dict[str, str], lines: Lines) -> Edit:
+    assert site.loop is not None
+    first = _first(view, site)
     inside = _work(view, site, width, first, names, lines)
-    if site.loop is not None:
-        head = _header(view, site, width, first)
-        indent = indent_of(view.document, site.loop.node)
-        written = ("\n" + indent).join(lines.block(head, inside))
-        return Rewrite((replace(site.loop.node, written),), tuple(helpers))
-    written = _front(view, site, width, first, inside, lines)
-    children = view.facts.body.named_children
-    plan = _plan(view, site, width)
-    return Rewrite((replace_between(children[0], children[-1], written),), tuple(helpers), plan)
+    written = "\n".join(lines.block(_header(view, site, width, first), inside))
+    return replace(site.loop.node, indented(view.document, site.loop.node, written))
 
 
 def _front(view: View, site: Site, width: int, first: str, inside: list[str], lines: Lines) -> str:
@@ -109,7 +122,7 @@ def _header(view: View, site: Site, width: int, first: str) -> str:
         step = right if mine else left
         assert step is not None
     by = source_text(view.document, step)
-    start, by = (part if part.isidentifier() else f"({part})" for part in (start, by))
+    start, by = (part if re.fullmatch(r"[\w.]+", part) else f"({part})" for part in (start, by))
     limit = source_text(view.document, loop.bound_node)
     kind = loop.variable.type
     return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
@@ -167,12 +180,19 @@ def _harmless(view: View, site: Site) -> bool:
     for piece in site.work:
         if piece.kind == "comment":
             continue
+        if site.loop is not None and any(symbol.writes for symbol in given(view, piece.node) if not _own(site, symbol)):
+            return False
         others = [a for a in view.facts.accesses_in(piece.node) if at(a.node) not in gone and a.space != "constant"]
         calls = [callee(call) for call in descendants(piece.node, "call_expression")]
         loops = any(True for _ in descendants(piece.node, *LOOPS))
         if others or loops or any(name not in PURE and name not in _plain_functions(view) for name in calls):
             return False
     return True
+
+
+def _own(site: Site, symbol: Symbol) -> bool:
+    """Whether a name is declared for each element anew."""
+    return symbol.is_memory or any(contains(piece.node, symbol.declarator) for piece in site.work)
 
 
 def _plain_functions(view: View) -> frozenset[str]:

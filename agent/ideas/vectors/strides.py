@@ -1,0 +1,145 @@
+"""Loops in which the threads of a block or grid walk side by side over elements."""
+
+import re
+
+from tree_sitter import Node
+
+from agent.analysis.accesses import Access
+from agent.analysis.affine import Atom, number, unknown
+from agent.analysis.loops import Loop
+from agent.analysis.symbols import Symbol
+from agent.analysis.syntax import (
+    arguments,
+    bare,
+    callee,
+    contains,
+    descendants,
+    expression_of,
+    same,
+    statement_of,
+    text,
+)
+from agent.ideas.elements.places import thread_number
+from agent.ideas.rewriting import source_text
+from agent.ideas.view import View
+
+TOGETHER = re.compile(r"__(sync|shfl|ballot|any|all|activemask|match|reduce|threadfence)|atomic")
+FOLDS = ("fmaxf", "fminf", "fmax", "fmin", "max", "min")
+
+
+def strides(view: View) -> list[Loop]:
+    """Loops from the thread's place in the block or grid in steps of the block or grid, that set their own variable."""
+    extent = view.block[0]
+    width = unknown(Atom("blockDim.x")) if extent is None else number(extent)
+    shapes = (
+        (thread_number(view, 0), unknown(Atom("gridDim.x")) * width),
+        (unknown(Atom("threadIdx.x", frozenset({"threadIdx.x"}))), width),
+    )
+    return [
+        loop
+        for loop in view.facts.loops
+        if loop.node.type == "for_statement"
+        and loop.relation == "<"
+        and loop.step_kind == "+"
+        and contains(loop.node, loop.variable.declarator)
+        and (loop.start, loop.step) in shapes
+    ]
+
+
+def obstacle(view: View, loop: Loop) -> str | None:
+    """Why the loop's elements cannot be handed to other threads of the same block or grid."""
+    for call in descendants(loop.body, "call_expression"):
+        if TOGETHER.match(callee(call)):
+            return f"its threads work together already (`{callee(call)}`)"
+        if _looks_at_thread(view, callee(call)):
+            return f"`{callee(call)}`, which it calls, looks at the thread index by itself"
+    written = view.document.text[loop.node.start_byte : loop.node.end_byte]
+    for macro in view.document.macros:
+        if "threadIdx" in macro.body and re.search(rb"\b%s\b" % macro.name.encode(), written):
+            return f"the macro {macro.name} hides a thread index"
+    leaves = ("continue_statement", "break_statement", "return_statement", "goto_statement")
+    if any(True for _ in descendants(loop.body, *leaves)):
+        return "the loop over elements is left or continued from inside"
+    return _carried(view, loop) or _seen_elsewhere(view, loop)
+
+
+def _looks_at_thread(view: View, name: str) -> bool:
+    for node in descendants(view.document.tree.root_node, "function_definition"):
+        declarator = node.child_by_field_name("declarator")
+        named = "" if declarator is None else text(declarator.child_by_field_name("declarator")).split("::")[-1]
+        if named == name and re.search(r"\b(threadIdx|__shfl|__syncwarp|warpSize|lane)", text(node)):
+            return True
+    return False
+
+
+def _carried(view: View, loop: Loop) -> str | None:
+    """What an element takes from the thread or from the elements before it, sums and extremes apart."""
+    for node in descendants(loop.body, "identifier"):
+        symbol = view.facts.symbols.resolve(node)
+        if symbol is None:
+            if text(node) in ("threadIdx", "blockIdx") and text(node.parent) != "blockIdx.y":
+                return f"`{text(node.parent)}` in the loop's body depends on the thread, and not through the loop"
+            continue
+        if symbol is loop.variable or contains(loop.node, symbol.declarator) or symbol.space == "shared":
+            continue
+        inside = [write for write in symbol.writes if contains(loop.node, write)]
+        if symbol.escapes or (symbol.dims and symbol.space == "local"):
+            return f"{symbol.name} is carried from one element to the next"
+        if inside and not symbol.is_memory:
+            if not _folds(view, symbol, loop):
+                return f"{symbol.name} is carried from one element to the next"
+        elif not symbol.is_memory and any(one.startswith("threadIdx") for one in _sources(view, symbol)):
+            return f"`{symbol.name}` in the loop's body depends on the thread, and not through {loop.variable.name}"
+    return None
+
+
+def _sources(view: View, symbol: Symbol) -> frozenset[str]:
+    return view.facts.scope.sources.get(symbol, frozenset())
+
+
+def _folds(view: View, symbol: Symbol, loop: Loop) -> bool:
+    """Whether all that the loop does with a variable is to add to it, or to take the larger or smaller."""
+    uses = [one for one in descendants(loop.body, "identifier") if view.facts.symbols.resolve(one) is symbol]
+    return all(_folding(one) for one in uses)
+
+
+def _folding(use: Node) -> bool:
+    statement = statement_of(use)
+    assignment = expression_of(statement)
+    if assignment is None or assignment.type != "assignment_expression":
+        return False
+    left, right = bare(assignment.child_by_field_name("left")), bare(assignment.child_by_field_name("right"))
+    if left is None or right is None or left.type != "identifier" or text(left) != text(use):
+        return False
+    own = [one for one in descendants(right, "identifier") if text(one) == text(use)]
+    if text(assignment.child_by_field_name("operator")) == "+=":
+        return not own
+    if text(assignment.child_by_field_name("operator")) != "=" or len(own) != 1:
+        return False
+    if callee(right) in FOLDS:
+        return any(same(one, left) for one in arguments(right))
+    sides = (bare(right.child_by_field_name("left")), bare(right.child_by_field_name("right")))
+    return text(right.child_by_field_name("operator")) == "+" and any(same(one, left) for one in sides)
+
+
+def _seen_elsewhere(view: View, loop: Loop) -> str | None:
+    """What the loop touches is touched by others outside it, one of them writing, with no barrier in between: the
+    thread that does so need not be the same one afterwards."""
+    inside = [one for one in view.facts.accesses if contains(loop.node, one.node)]
+    outside = [one for one in view.facts.accesses if not contains(loop.node, one.node)]
+    for mine in inside:
+        for other in outside:
+            if mine.space in ("local", "constant") or mine.root is not other.root or not (mine.writes or other.writes):
+                continue
+            again = [one for one in view.facts.loops_around(loop.node) if contains(one.body, other.node)]
+            if again or not _barrier_between(view, loop, other):
+                return (
+                    f"`{source_text(view.document, other.node)}` meets what the loop touches, with no barrier between"
+                )
+    return None
+
+
+def _barrier_between(view: View, loop: Loop, other: Access) -> bool:
+    low = min(loop.node.end_byte, other.node.end_byte)
+    high = max(loop.node.start_byte, other.node.start_byte)
+    return any(low <= barrier.start_byte and barrier.end_byte <= high for barrier in view.facts.barriers)
