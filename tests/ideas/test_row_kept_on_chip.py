@@ -129,7 +129,23 @@ def test_shared_memory_follows_the_row() -> None:
 def test_narrower_scopes_and_later_rounds() -> None:
     assert "needs relaunch" in refusal(ask(FORMS["plain"], Scope.DROP_IN), NAME)
     request = ask(FORMS["plain"])
-    assert "dynamic shared memory already" in refusal(after(request, candidates(request, NAME)[0]), NAME)
+    assert "hangs on the size" in refusal(after(request, candidates(request, NAME)[0]), NAME)
+
+
+def test_the_row_lies_behind_dynamic_memory_in_use() -> None:
+    text = FORMS["plain"].replace("__shared__ float s[128];", "extern __shared__ float s[];")
+    request = ask(text.replace("rows, 128>>>", "rows, 128, 128 * sizeof(float)>>>"))
+    x = np.random.default_rng(1).standard_normal((2, 700)).astype(np.float32)
+    made = candidates(request, NAME)
+    assert [one.variant for one in made] == ["larger blocks"]
+    for candidate in (made[0], retune(made[0], request, {"threads": 256})):
+        assert candidate is not None
+        (launch,) = candidate.plan.launches()
+        threads = launch.block[0].constant
+        assert isinstance(threads, int) and launch.shared.evaluate({"cols": 700}) == 4 * threads + 2800
+        assert f"float* const kept_row = s + {threads};" in diff(request, candidate)
+        y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=700)["y"].reshape(2, 700)
+        np.testing.assert_allclose(y, exact(x), rtol=3e-5)
 
 
 def test_layout_is_kept() -> None:
@@ -169,7 +185,11 @@ REFUSED = {
         + plain(between="refill(x, cols);").replace("const float* x", "float* x"),
         "may write what they read",
     ),
-    "has dynamic memory": (plain(between="extern __shared__ float more[]; more[0] = 1;"), "dynamic shared memory"),
+    "has other dynamic memory": (plain(between="extern __shared__ int more[]; more[0] = 1;"), "dynamic shared memory"),
+    "dynamic memory that grows": (
+        plain(between="extern __shared__ float more[]; more[0] = 1;").replace("rows, 128>>>", "rows, 128, cols>>>"),
+        "hangs on the size",
+    ),
 }
 
 

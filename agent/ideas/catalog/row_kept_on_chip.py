@@ -7,7 +7,7 @@ from agent.analysis.patterns.block_size import Resizable, resizable
 from agent.analysis.patterns.row_reuse import RowReuse, disturbed, own_turns, row_reuses
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
-from agent.ideas.rowkeep.room import SM, capacity, dynamic_array, resident
+from agent.ideas.rowkeep.room import SM, Dynamic, capacity, dynamic, resident
 from agent.ideas.rowkeep.write import kept_in_shared, shared_bytes
 from agent.ideas.terms import apart_from
 from agent.ideas.view import View, evaluate
@@ -56,6 +56,7 @@ class _Row:
     length: int
     element: int
     threads: int
+    own: Dynamic
 
 
 @catalogued(
@@ -70,7 +71,7 @@ class _Row:
     needs=(
         "two or more loops side by side that give each thread of a block the same elements of a row",
         "the first reads its element in every turn; nothing writes to the row before it was last read",
-        "no dynamic shared memory yet; the rows under way on an SM do not fit into its L1",
+        "the rows under way on an SM do not fit into its L1; dynamic shared memory in use has a fixed size",
         "other numbers of threads: they only share out the turns of loops and fold what they got by trees",
     ),
     effect="DRAM reads of the row from one for each pass to one",
@@ -92,8 +93,6 @@ def _row(view: View) -> _Row | str:
     facts = view.facts
     if view.block[0] is None or view.block[1:] != (1, 1):
         return "the block's size is not a fixed number of threads in one dimension"
-    if dynamic_array(facts) or any(launch.shared.constant != 0 for launch in view.launches):
-        return "the kernel uses dynamic shared memory already"
     reuses = [one for one in row_reuses(facts) if own_turns(one.passes[0], facts)]
     if not reuses:
         return "no two loops side by side give each thread of a block the same elements of a row"
@@ -119,49 +118,63 @@ def _worth(reuse: RowReuse, view: View) -> _Row | str:
     under_way = row * element * min(SM.threads_per_sm // view.block[0], SM.blocks_per_sm)
     if under_way < BIG:
         return f"the rows under way on an SM take {under_way >> 10} KB, which its L1 keeps between the passes"
-    kept = capacity(view, row, element, view.block[0])
+    own = dynamic(view, reuse.root.type)
+    if isinstance(own, str):
+        return own
+    kept = capacity(view, row, element, view.block[0], own.bytes)
     if kept < WORTH_KEEPING * row:
         return f"of a row of {row * element >> 10} KB, a block can keep {kept * element >> 10} KB: too little to help"
-    return _Row(reuse, row, element, view.block[0])
+    return _Row(reuse, row, element, view.block[0], own)
 
 
 def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
     variants: list[Variant] = []
     same = _kept(found, view, found.threads)
-    if found.threads * resident(view, same, found.element, found.threads) >= 512:
+    if found.threads * _resident(found, view, found.threads) >= 512:
         variants.append(
             Variant(
                 "same threads",
                 "the block stays as it is and gets dynamic shared memory for its row",
                 Scope.RELAUNCH,
-                lambda: kept_in_shared(found.reuse, view, same, found.threads, None),
+                lambda: kept_in_shared(found.reuse, view, same, found.threads, None, found.own),
             )
         )
-    sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(view, count))}
+    sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(found, view, count))}
     if sizes:
         variants.insert(0, _more_threads(found, view, sizes))
     return tuple(variants)
 
 
 def _more_threads(found: _Row, view: View, sizes: dict[int, Resizable]) -> Variant:
-    enough = [n for n in sizes if n * resident(view, _kept(found, view, n), found.element, n) >= 1024]
+    enough = [n for n in sizes if n * _resident(found, view, n) >= 1024]
     return Variant(
         "larger blocks",
         "few blocks with a whole row each fit on an SM, so each gets more threads to keep its loads in flight",
         Scope.RELAUNCH,
-        lambda threads: kept_in_shared(found.reuse, view, _kept(found, view, threads), threads, sizes[threads]),
+        lambda threads: kept_in_shared(
+            found.reuse, view, _kept(found, view, threads), threads, sizes[threads], found.own
+        ),
         (Tunable("threads", tuple(sizes), min(enough, default=max(sizes)), "threads a block"),),
     )
 
 
-def _resized(view: View, threads: int) -> Resizable | None:
+def _resized(found: _Row, view: View, threads: int) -> Resizable | None:
     known = {"blockDim.x": threads, "blockDim.y": 1, "blockDim.z": 1}
     checked = resizable(analyse(view.document, view.kernel, known))
-    return checked if isinstance(checked, Resizable) else None
+    if not isinstance(checked, Resizable):
+        return None
+    # A dynamic array that grows with the block must be one of those that are known to need that.
+    grows = found.own.array is not None and found.own.each
+    return checked if not grows or any(array.extern for array in checked.arrays) else None
 
 
 def _kept(found: _Row, view: View, threads: int) -> int:
-    return capacity(view, found.length, found.element, threads)
+    return capacity(view, found.length, found.element, threads, found.own.grown(threads, found.element))
+
+
+def _resident(found: _Row, view: View, threads: int) -> int:
+    own = found.own.grown(threads, found.element)
+    return resident(view, _kept(found, view, threads) * found.element + own, threads)
 
 
 def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:

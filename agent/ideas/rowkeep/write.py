@@ -13,6 +13,7 @@ from agent.ideas.bodies import statement_in_braces, with_names
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indent_of, replace, source_text
 from agent.ideas.rowkeep.repeated import Repeated, repeated
+from agent.ideas.rowkeep.room import Dynamic
 from agent.ideas.rowpass.writing import with_pragma
 from agent.ideas.terms import in_plan_names, least
 from agent.ideas.view import View
@@ -22,8 +23,14 @@ from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch
 
 
-def kept_in_shared(reuse: RowReuse, view: View, capacity: int, threads: int, arrays: Resizable | None) -> Rewrite:
-    """The rewrite. ``threads`` a block; ``arrays`` are enlarged to that many elements."""
+def kept_in_shared(
+    reuse: RowReuse, view: View, capacity: int, threads: int, arrays: Resizable | None, own: Dynamic
+) -> Rewrite:
+    """The rewrite. ``threads`` a block; ``arrays`` are enlarged to that many elements; the row lies behind the kernel's
+    own dynamic array."""
+    element = view.element_bytes(reuse.reads[0][0])
+    assert element is not None
+    used = own.grown(threads, element)
     document, first = view.document, reuse.passes[0]
     row = fresh_name("kept_row", document)
     count = fresh_local("kept", document, view.kernel)
@@ -32,7 +39,7 @@ def kept_in_shared(reuse: RowReuse, view: View, capacity: int, threads: int, arr
     index_type = first.variable.type
     lines = (
         "// The first pass leaves the start of the row in shared memory; what does not fit is read again.\n"
-        f"extern __shared__ {reuse.root.type} {row}[];\n"
+        f"{_declared_row(row, reuse.root.type, own, used // element)}\n"
         f"const {index_type} {count} = {bound} < {capacity} ? {bound} : {capacity};"
     )
     anchor = with_pragma(first.node)
@@ -50,10 +57,10 @@ def kept_in_shared(reuse: RowReuse, view: View, capacity: int, threads: int, arr
         edits += _kept_anew(reuse, again, view, row, count)
     if arrays is not None:
         edits += [_enlarged(dim, threads) for array in arrays.arrays for dim in array.dims if dim is not None]
-    element = view.element_bytes(reuse.reads[0][0])
-    assert element is not None
     plan = each_launch(
-        view.request.plan, view.kernel, lambda launch: _relaunched(launch, reuse, view, capacity, element, threads)
+        view.request.plan,
+        view.kernel,
+        lambda launch: _relaunched(launch, reuse, view, capacity, element, threads, used),
     )
     return Rewrite(tuple(edits), (), plan)
 
@@ -81,9 +88,18 @@ def shared_bytes(launch: Launch, reuse: RowReuse, view: View, capacity: int, ele
     return build("*", [least(bound.simplify(), number(capacity)), number(element)])
 
 
-def _relaunched(launch: Launch, reuse: RowReuse, view: View, capacity: int, element: int, threads: int) -> Launch:
+def _declared_row(row: str, element: str, own: Dynamic, offset: int) -> str:
+    if own.array is None:
+        return f"extern __shared__ {element} {row}[];"
+    return f"{element}* const {row} = {own.array.name} + {offset};"
+
+
+def _relaunched(
+    launch: Launch, reuse: RowReuse, view: View, capacity: int, element: int, threads: int, used: int
+) -> Launch:
     shared = shared_bytes(launch, reuse, view, capacity, element)
     assert shared is not None
+    shared = build("+", [number(used), shared])
     block = launch.block if threads == view.block[0] else (number(threads), *launch.block[1:])
     return evolve(launch, shared=shared, block=block)
 
