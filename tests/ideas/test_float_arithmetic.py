@@ -91,6 +91,7 @@ REFUSED = [
     "y[i] = sqrt(n);",
     "y[i] = x[i] / 4.0f;",  # a power of two: exact either way
     "y[i] = x[i] / x[0];",
+    "y[i] = x[i] * (1.0f / 3.0f);",  # the compiler divides constants itself
     "if (x[i] > 0.1) y[i] = 1.0f;",
     "int k = n / 3; y[i] = k;",
     "y[i] = powf(x[i], 5.0f);",

@@ -56,7 +56,10 @@ def _quotient(view: View, node: Node) -> str | None:
         root = f"rsqrtf({text(arguments(right)[0])})"
         one = text(bare(left)) in ("1.0f", "1.f", "1", "1.0F")
         return root if one else f"{text(left)} * {root}"
-    if right.type == "number_literal" and type_of(left, view.facts.symbols) == "f32" and _rounds(text(right)):
+    constant = not any(True for _ in descendants(left, "identifier"))  # the compiler divides constants itself
+    if constant or right.type != "number_literal":
+        return None
+    if type_of(left, view.facts.symbols) == "f32" and _rounds(text(right)):
         return f"{text(left)} * (1.0f / {text(right)})"
     return None
 
