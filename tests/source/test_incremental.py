@@ -1,5 +1,8 @@
 """Reading only what was edited gives what reading everything gives; between keystrokes it gives at least the rest."""
 
+import os
+import random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +102,34 @@ def test_a_statement_without_its_end_damages_only_its_kernel():
     text = b"".join(map(function, range(5)))
     hasty = parse(text.replace(b"x[i] += 2;", b"x[i] += 2; float y = "), "", parse(text), hasty=True)
     assert [kernel.name for kernel in hasty.kernels if kernel.damage] == ["k2"]
+
+
+EDITS = int(os.environ.get("CUDA_LSP_EDITS", "1200"))
+
+
+def test_a_long_session_stays_equal_to_a_parse_from_scratch():
+    """One document, edited again and again, as an editor does; ``CUDA_LSP_EDITS`` says how often."""
+    dice = random.Random(7)
+    start = b"".join(map(function, range(6))) + b"void run(float* x) {\n  k1<<<1, 32>>>(x, 4);\n}\n"
+    document = parse(start)
+    for _ in range(EDITS):
+        text = document.text if len(document.text) < 3000 else start
+        new = edited(text, (dice.random(), dice.choice((0, 0, 0, 1, 2, 9, 40)), dice.choice(TYPED)))
+        if dice.random() < 0.3:  # taken back: most texts are sound, as they are in an editor
+            new = start
+        hasty, following, scratch = parse(new, "", document, hasty=True), parse(new, "", document), parse(new)
+        assert_same_values(following, scratch)
+        if not hasty.hasty:
+            assert_same_values(hasty, scratch)
+        document = following
+
+
+def test_what_an_edit_moves_is_made_when_it_is_asked_for():
+    text = b"".join(map(function, range(4))) + b"void run(float* x) {\n  k1<<<1, 32>>>(x, 4);\n}\n"
+    old = parse(text)
+    document = parse(text.replace(b"x[i] += 1;", b"x[i] += 1;\n  x[i] += 5;"), "", old)
+    assert list(document.kernels.as_read)[3] is list(old.kernels.as_read)[3]
+    assert document.kernels[3].line == old.kernels[3].line + 1
+    assert document.kernels[-1] == document.kernels[3] and document.kernels[2:] == tuple(document.kernels)[2:]
+    assert document.launches[0].line == old.launches[0].line + 1
+    assert document.text[document.kernels.start(3) : document.kernels.end(3)] == function(3).strip()
