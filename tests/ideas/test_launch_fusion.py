@@ -127,6 +127,16 @@ def test_another_array_is_written(braces: bool) -> None:
     assert "int rows, int cols, const float* r, float* z)" in text
 
 
+def test_what_the_first_has_read_at_the_same_element_may_be_written() -> None:
+    then = "second<<<(rows * cols + 127) / 128, 128>>>(y, r, x, 0.5f, rows * cols)"
+    first = ROWS.replace("const float* x", "float* x")
+    _, given, found = after(
+        file(first, ADD, then=then).replace("x: f32[rows * cols] in", "x: f32[rows * cols] inout"), 5, 130
+    )
+    wanted = 0.5 * (2.0 * given["x"].astype(np.float64) - 1) + given["r"]
+    np.testing.assert_allclose(found["x"], wanted, rtol=1e-5, atol=1e-6)
+
+
 PLANES = """\
 __global__ void first(const float* x, float* y, int rows, int cols) {
     int lane = blockIdx.x * blockDim.x + threadIdx.x;
@@ -174,7 +184,10 @@ REFUSED = {
     "more than a write": (file(ROWS.replace("= 2.0f *", "+= 2.0f *")), "write each element once"),
     "read later": (file(ROWS.replace("- 1.0f;", "- 1.0f;\n    y[row * cols] += 1.0f;")), "write each element once"),
     "writes what is read": (
-        file(second=ADD, then="second<<<(rows * cols + 127) / 128, 128>>>(y, r, x, 0.5f, rows * cols)"),
+        file(
+            ROWS.replace("x[row * cols + col]", "x[row * cols + cols - 1 - col]"), ADD,
+            then="second<<<(rows * cols + 127) / 128, 128>>>(y, r, x, 0.5f, rows * cols)",
+        ),
         "may not have read yet",
     ),
     "works together": (file(second=RELU.replace("if (i", "__syncthreads();\n    if (i")), "more than compute"),

@@ -106,7 +106,7 @@ def _reason(made: Pair, view: View, stores: list[Access], given: dict[str, str],
         if access.root is None or access.root is made.parameter:
             continue
         buffer = given[access.root.name]
-        if access.writes and buffer in own.values():
+        if access.writes and buffer in own.values() and not _only_own(buffer, made.store, view, own):
             return f"{name} writes {access.root.name}, which other threads of {view.kernel.name} may not have read yet"
         if not access.writes and buffer in output:
             return (
@@ -119,6 +119,15 @@ def _reason(made: Pair, view: View, stores: list[Access], given: dict[str, str],
     if count is None or count != made_of:
         return f"{name} does not work on exactly the elements that {view.kernel.name} writes"
     return None
+
+
+def _only_own(buffer: str, store: Access, view: View, own: dict[str, str]) -> bool:
+    """Whether the first kernel reads a buffer at the element's own index alone, before it stores, and does not write
+    it: then the second kernel's write to that element comes after its last read."""
+    inside = [a for a in view.facts.accesses if a.root is not None and own.get(a.root.name) == buffer]
+    known = all(access.root is not None or access.space == "constant" for access in view.facts.accesses)
+    end = store.node.parent.end_byte if store.node.parent is not None else 0
+    return known and all(not a.writes and a.index == store.index and a.node.end_byte <= end for a in inside)
 
 
 def _count(made: Pair) -> object:
