@@ -1,0 +1,1 @@
+"""Scans (prefix sums): from one launch for each doubling to three."""
