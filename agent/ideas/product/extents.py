@@ -1,6 +1,6 @@
 """How far each coordinate runs: from guards, from remainders, and from the launch where the kernel does not say."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, frozen
 
@@ -11,7 +11,7 @@ from agent.ideas.product.conditions import Conjunct
 from agent.ideas.product.frame import Frame
 from agent.ideas.product.spelling import expressed, spelled, without_factor
 from agent.ideas.view import View, declared_names, evaluate
-from agent.workload.expression import Expression, build
+from agent.workload.expression import Expression, ExpressionError, build
 from agent.workload.expression import number as numeral
 from agent.workload.plan import Launch
 
@@ -161,9 +161,21 @@ def given(view: View, launch: Launch) -> Mapping[str, Expression]:
     for parameter, argument in zip(view.kernel.parameters, launch.arguments, strict=False):
         if parameter.pointer_depth == 0:
             found[parameter.name] = argument
+    found.update(_template_values(view, launch))
     for at, axis in enumerate(AXES):
         found[f"blockDim.{axis}"] = launch.block[at]
     return found
+
+
+def _template_values(view: View, launch: Launch) -> Iterator[tuple[str, Expression]]:
+    """The values of template parameters that a launch spells out."""
+    listed = launch.kernel.partition("<")[2].rpartition(">")[0]
+    for parameter, written in zip(view.kernel.template, listed.split(","), strict=False):
+        try:
+            if parameter.kind == "value" and written.strip():
+                yield parameter.name, Expression.parse(written)
+        except ExpressionError:
+            continue
 
 
 def sampled(view: View) -> list[Mapping[str, int | float]]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 from tree_sitter import Node
 
+from agent.analysis.accesses import Access
 from agent.analysis.affine import Poly, number
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
@@ -16,6 +17,7 @@ from agent.ideas.product.conditions import Conjunct, conjuncts
 from agent.ideas.product.extents import Extent, extents, parameter_trips
 from agent.ideas.product.frame import Frame, frame
 from agent.ideas.view import View
+from agent.workload.dtypes import from_c_type
 
 TYPES = {"float": 4, "double": 8, "int": 4, "unsigned": 4, "unsigned int": 4}
 """Element types that are staged, with their bytes."""
@@ -142,15 +144,21 @@ def _loose_coordinates(framed: Frame, left: Side, right: Side, facts: Facts) -> 
 
 
 def _types(framed: Frame, view: View) -> str | None:
-    own = {parameter.name for parameter in view.kernel.template if parameter.kind == "type"}
-    for load in framed.nest.loads:
-        if load.over and load.access.element not in TYPES and load.access.element not in own:
-            return f"elements of type {load.access.element} are not staged"
-    if any(cell.element not in TYPES and cell.element not in own for cell in framed.nest.cells):
-        return f"a result of type {framed.nest.cells[0].element} is not blocked"
-    if any(symbol.type not in TYPES and symbol.type not in own for symbol in framed.nest.accumulators):
-        return f"an accumulator of type {framed.nest.accumulators[0].type} is not blocked"
-    return None
+    """Elements and accumulators are numbers of 4 or 8 bytes, under whatever name."""
+    named: set[str] = set()
+    for access in (*(load.access for load in framed.nest.loads if load.over), *framed.nest.cells):
+        if not _is_number(access, view):
+            return f"elements of type {access.element} are not staged"
+        named.add(access.element)
+    other = next((one for one in framed.nest.accumulators if one.type not in {*named, *TYPES}), None)
+    return None if other is None else f"an accumulator of type {other.type} is not blocked"
+
+
+def _is_number(access: Access, view: View) -> bool:
+    if access.element in TYPES:
+        return True
+    dtype = from_c_type(access.element)
+    return (dtype is None or "x" not in dtype) and view.element_bytes(access) in (4, 8)
 
 
 def _aliases(framed: Frame, view: View) -> str | None:

@@ -12,15 +12,19 @@ from agent.analysis.syntax import contains, descendants, enclosing
 from agent.ideas.product.shape import Product, Side
 from agent.ideas.product.spelling import spelled
 from agent.ideas.rewriting import source_text
+from agent.source.document import Document
 
 Swaps = Mapping[int, tuple[int, str]]
 """Start of a node -> (its end, what stands for it)."""
 
 
 def substituted(product: Product, first: Node, last: Node, swaps: Swaps) -> str:
+    return replaced(product.view.document, first, last, swaps)
+
+
+def replaced(document: Document, first: Node, last: Node, swaps: Swaps) -> str:
     """The user's text from one node's start to another's end, with nodes replaced, and its lines moved to the left
     margin."""
-    document = product.view.document
     inside = sorted((start, *swap) for start, swap in swaps.items() if first.start_byte <= start < last.end_byte)
     pieces, at = [], first.start_byte
     for start, end, replacement in inside:

@@ -1,0 +1,167 @@
+"""Loops that bring a step of data into shared memory, wait, compute on it, and wait again."""
+
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.accesses import Access
+from agent.analysis.facts import Facts
+from agent.analysis.loops import Loop
+from agent.analysis.symbols import Symbol
+from agent.analysis.syntax import ancestors, bare, contains, descendants, expression_of, is_barrier, statements, text
+
+LEAPS = ("return_statement", "break_statement", "continue_statement", "goto_statement")
+
+
+@frozen(eq=False)
+class Copy:
+    """``target = source;`` or ``target = condition ? source : otherwise;`` from global to shared memory; without a
+    ``source``, a value that no memory is read for (``target = 0.0f;``)."""
+
+    statement: Node
+    target: Access
+    source: Access | None
+    condition: Node | None
+    otherwise: Node | None
+
+
+@frozen(eq=False)
+class StagedLoop:
+    """``for (...) { staging; __syncthreads(); work; __syncthreads(); }``: ``arrays`` are filled by ``copies`` in the
+    staging alone and read in the work alone."""
+
+    loop: Loop
+    staging: tuple[Node, ...]
+    work: tuple[Node, ...]
+    copies: tuple[Copy, ...]
+    arrays: tuple[Symbol, ...]
+
+
+def staged_loop(loop: Loop, facts: Facts) -> StagedLoop | str:
+    """The staged loop that a loop is, or why it is none."""
+    if loop.node.type != "for_statement" or loop.step_kind != "+" or loop.leaves_early or loop.setup is not None:
+        return "it does not count through a range in its header alone"
+    inside = [one for one in statements(loop.body) if one.type != "preproc_call"]
+    waits = [at for at, one in enumerate(inside) if is_barrier(one)]
+    if len(waits) != 2 or waits[1] != len(inside) - 1 or not 0 < waits[0] < waits[1] - 1:
+        return "it is no staging, a barrier, work, and a barrier"
+    staging, work = tuple(inside[: waits[0]]), tuple(inside[waits[0] + 1 : waits[1]])
+    if len([one for one in facts.barriers if contains(loop.node, one)]) != 2:
+        return "it has more barriers inside"
+    copies = _copies(staging, loop, facts)
+    if isinstance(copies, str):
+        return copies
+    arrays = tuple(dict.fromkeys(one.target.root for one in copies if one.target.root is not None))
+    reason = _apart(loop, staging, work, arrays, facts)
+    return reason if reason is not None else StagedLoop(loop, staging, work, copies, arrays)
+
+
+def _copies(staging: tuple[Node, ...], loop: Loop, facts: Facts) -> tuple[Copy, ...] | str:
+    """Every assignment of the staging, each a copy. Else: declarations, blocks, loops and conditions."""
+    found: list[Copy] = []
+    for statement in staging:
+        if any(True for _ in descendants(statement, *LEAPS)):
+            return "its staging may be left early"
+        for call in descendants(statement, "call_expression"):
+            if text(call.child_by_field_name("function")) not in ("min", "max", "__ldg"):
+                return f"its staging calls {text(call.child_by_field_name('function'))}"
+        for change in descendants(statement, "assignment_expression", "update_expression"):
+            copy = _copy(change, facts)
+            if copy is not None and _may_be_left_out(copy, loop):
+                return f"some elements of {copy.target.name} keep what an earlier step left there"
+            if copy is not None:
+                found.append(copy)
+            elif not _local_counter(change, statement, loop, facts):
+                return f"its staging does more than copy elements (line {facts.document.line(change.start_byte)})"
+    return (
+        tuple(found)
+        if any(one.source is not None for one in found)
+        else "its staging copies nothing into shared memory"
+    )
+
+
+def _copy(change: Node, facts: Facts) -> Copy | None:
+    statement = change.parent
+    if change.type != "assignment_expression" or statement is None or statement.type != "expression_statement":
+        return None
+    if text(change.child_by_field_name("operator")) != "=" or expression_of(statement) != change:
+        return None
+    target = _access(change.child_by_field_name("left"), facts)
+    right = bare(change.child_by_field_name("right"))
+    if target is None or target.space != "shared" or right is None:
+        return None
+    condition = otherwise = None
+    if right.type == "conditional_expression":
+        condition, otherwise = right.child_by_field_name("condition"), right.child_by_field_name("alternative")
+        right = bare(right.child_by_field_name("consequence"))
+    source = _access(right, facts)
+    if source is None and right is not None and not facts.accesses_in(right):
+        return Copy(statement, target, None, None, None)
+    if source is None or source.space != "global" or (otherwise is not None and facts.accesses_in(otherwise)):
+        return None
+    return Copy(statement, target, source, condition, otherwise)
+
+
+def _may_be_left_out(copy: Copy, loop: Loop) -> bool:
+    """Whether a condition without an ``else`` decides about a copy."""
+    return any(
+        around.type == "if_statement" and around.child_by_field_name("alternative") is None
+        for around in ancestors(copy.statement)
+        if contains(loop.body, around)
+    )
+
+
+def _access(node: Node | None, facts: Facts) -> Access | None:
+    inner = bare(node)
+    return next((one for one in facts.accesses if one.node == inner), None)
+
+
+def _local_counter(change: Node, statement: Node, loop: Loop, facts: Facts) -> bool:
+    """A change of a variable that the staging declares itself: an inner loop's counter."""
+    target = bare(change.child_by_field_name("left") or change.child_by_field_name("argument"))
+    symbol = None if target is None or target.type != "identifier" else facts.symbols.resolve(target)
+    around = None if symbol is None else symbol.declarator
+    return around is not None and contains(loop.body, around) and contains(statement, around)
+
+
+def _apart(
+    loop: Loop, staging: tuple[Node, ...], work: tuple[Node, ...], arrays: tuple[Symbol, ...], facts: Facts
+) -> str | None:
+    """The staging of the next step may run before the work on this one: neither sees what the other changes."""
+    for access in facts.accesses:
+        own = access.root in arrays
+        staged = any(contains(one, access.node) for one in staging)
+        worked = any(contains(one, access.node) for one in work)
+        if own and (not (staged or worked) or (staged and not access.writes) or (worked and access.writes)):
+            return f"{access.name} is used in another way as well"
+        if worked and access.writes and access.space in ("global", "shared", "unknown"):
+            return f"its work writes to {access.name or 'memory'}"
+        if access.atomic and contains(loop.node, access.node):
+            return "it uses atomic operations"
+    for statement in work:
+        if any(True for _ in descendants(statement, "return_statement")):
+            return "its work may end the thread"
+    for name in (node for one in staging for node in descendants(one, "identifier")):
+        symbol = facts.symbols.resolve(name)
+        if symbol is None or symbol is loop.variable or symbol in arrays:
+            continue
+        if any(contains(one, write) for write in symbol.writes for one in work) or symbol.escapes:
+            return f"{symbol.name}, which the staging uses, changes in the work"
+        declared_in_work = any(contains(one, symbol.declarator) for one in work)
+        between = contains(loop.node, symbol.declarator) and not any(
+            contains(one, symbol.declarator) for one in staging
+        )
+        if declared_in_work or between:
+            return f"{symbol.name} is declared where the staging of another step cannot see it"
+    for one in work:
+        for name in descendants(one, "identifier"):
+            symbol = facts.symbols.resolve(name)
+            if symbol is not None and any(contains(other, symbol.declarator) for other in staging):
+                return f"{symbol.name} is declared in the staging and used in the work"
+    strays = [
+        name
+        for name in descendants(facts.body, "identifier")
+        if facts.symbols.resolve(name) in arrays
+        and not any(contains(access.node, name) for access in facts.accesses)
+        and not any(array.declarator == name for array in arrays)
+    ]
+    return f"{text(strays[0])} is handed on as a whole" if strays else None

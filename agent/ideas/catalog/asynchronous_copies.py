@@ -1,0 +1,121 @@
+"""Copy the next step into a second buffer while the block computes on this one."""
+
+from math import prod
+
+from agent.analysis.patterns.staged_loop import StagedLoop, staged_loop
+from agent.analysis.values import value
+from agent.ideas.idea import Expectation, Scope
+from agent.ideas.pipeline.write import overlapped
+from agent.ideas.registry import Match, Refusal, Variant, catalogued
+from agent.ideas.view import View
+
+SHARED_BYTES = 48 * 1024
+COPIED = (4, 8, 16)
+"""Bytes that one cp.async copies (PTX ISA, "cp.async")."""
+
+EXAMPLE = """\
+// cuda-lsp: workload
+//   size     n = 1024 multiple 16
+//   buffer   a: f32[n * n] in normal
+//   buffer   b: f32[n * n] in normal
+//   buffer   c: f32[n * n] out
+//   launch   multiply<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n)
+__global__ void multiply(const float* a, const float* b, float* c, int n) {
+    __shared__ float a_tile[16][16];
+    __shared__ float b_tile[16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += 16) {
+        a_tile[y][x] = a[row * n + k + x];
+        b_tile[y][x] = b[(k + y) * n + col];
+        __syncthreads();
+        for (int i = 0; i < 16; ++i) sum += a_tile[y][i] * b_tile[i][x];
+        __syncthreads();
+    }
+    c[row * n + col] = sum;
+}
+"""
+
+
+@catalogued(
+    name="asynchronous-copies",
+    title="Copy the next step into a second buffer while the block computes",
+    rationale=(
+        "A block that stages a step, waits, computes and waits again leaves memory idle while it computes, and its "
+        "arithmetic idle while it loads; only other blocks on the SM fill the gaps. cp.async (sm_80 and later) copies "
+        "from global to shared memory without passing through registers, so the next step can be on its way while the "
+        "block works on this one; older cards make plain copies of it."
+    ),
+    needs=(
+        "a loop of staging, a barrier, work and a barrier; the staging copies elements of 4, 8 or 16 bytes and does "
+        "nothing else",
+        "the arrays are used in this loop only: written by the staging, read by the work",
+        "two buffers fit into the shared memory of a block",
+    ),
+    effect="the latency of a step's loads is hidden behind the work on the step before",
+    risk="twice the shared memory: fewer blocks may fit on an SM",
+    example=EXAMPLE,
+)
+def asynchronous_copies(view: View) -> Match | Refusal:
+    if not view.facts.barriers:
+        return Refusal("no loop of it stages data in shared memory")
+    if "::" in view.kernel.qualified_name:
+        return Refusal("the kernel stands in a namespace, where the header of asynchronous copies cannot be included")
+    reasons: list[str] = []
+    for loop in view.facts.loops:
+        if not any(loop.body.start_byte <= one.start_byte < loop.body.end_byte for one in view.facts.barriers):
+            continue
+        found = staged_loop(loop, view.facts)
+        reason = found if isinstance(found, str) else _fits(found, view)
+        if reason is None and not isinstance(found, str):
+            return _match(found, view)
+        reasons.append(f"the loop at line {view.document.line(loop.node.start_byte)}: {reason}")
+    return Refusal(reasons[-1] if reasons else "no loop of it stages data in shared memory")
+
+
+def _fits(found: StagedLoop, view: View) -> str | None:
+    for copy in found.copies:
+        if copy.source is None:
+            continue
+        one, two = view.element_bytes(copy.target), view.element_bytes(copy.source)
+        if one not in COPIED or one != two or copy.target.element != copy.source.element:
+            return f"elements of {copy.target.name} and {copy.source.name} are not copied as they are"
+    total = 0
+    for access in {copy.target.root: copy.target for copy in found.copies}.values():
+        assert access.root is not None
+        extents = [None if dim is None else value(dim, view.facts.scope).constant for dim in access.root.dims]
+        known = [extent for extent in extents if extent is not None]
+        if access.root.extern or len(known) < len(extents):
+            return f"how large {access.name} is is not a number"
+        total += prod(known) * (view.element_bytes(access) or 16)
+    if 2 * total > SHARED_BYTES:
+        return f"two buffers of {total} bytes are more than a block has"
+    turns = _turns(found, view)
+    return f"{turns} steps are too few for an overlap" if turns is not None and turns < 3 else None
+
+
+def _turns(found: StagedLoop, view: View) -> int | None:
+    """How often the loop runs at the declared sizes."""
+    values = view.parameters(view.launches[0])
+    span = (found.loop.bound - found.loop.start).evaluate(values)
+    step = found.loop.step.evaluate(values)
+    return None if span is None or not step else max(0, -(-span // step))
+
+
+def _match(found: StagedLoop, view: View) -> Match:
+    names = " and ".join(array.name for array in found.arrays)
+    return Match(
+        line=view.document.line(found.loop.node.start_byte),
+        title="copy the next step into a second buffer while the block computes",
+        why=f"the block fills {names}, waits for memory, computes, and only then asks for the next step",
+        expects=(Expectation("latency", 0.7, "loads of a step hidden behind the work on the one before"),),
+        variants=(
+            Variant(
+                "two buffers",
+                "cp.async into the buffer that is not being read; one group of copies is always on its way",
+                Scope.DROP_IN,
+                lambda: overlapped(view, found),
+            ),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Copies into shared memory that go on while the block computes."""

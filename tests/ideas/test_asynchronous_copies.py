@@ -1,0 +1,113 @@
+"""The next step is on its way while the block computes: same results, and only where nothing else is staged."""
+
+import numpy as np
+import pytest
+
+from agent.ideas.idea import Scope
+from tests.ideas.running import after, ask, candidates, refusal, rewritten, run
+from tests.ideas.test_register_blocking import inputs, matmul
+
+NAME = "asynchronous-copies"
+BLOCKED = "register-blocking"
+
+
+def tiled(**changes: str) -> str:
+    parts = {
+        "staging": "a_tile[y][x] = row < m && k0 + x < k ? a[row * k + k0 + x] : 0.0f;\n"
+        "        if (k0 + y < k && col < n) b_tile[y][x] = b[(k0 + y) * n + col];\n"
+        "        else b_tile[y][x] = 0.0f;",
+        "work": "for (int i = 0; i < 8; ++i) sum += a_tile[y][i] * b_tile[i][x];",
+        "head": "for (int k0 = 0; k0 < k; k0 += 8)",
+        "array": "__shared__ float a_tile[8][8];",
+        "close": "__syncthreads();",
+        "after": "if (row < m && col < n) c[row * n + col] = sum;",
+        **changes,
+    }
+    return """\
+// cuda-lsp: workload
+//   size     m = 100, n = 100, k = 100
+//   buffer   a: f32[m * k] in
+//   buffer   b: f32[k * n] in
+//   buffer   c: f32[m * n] out
+//   launch   multiply<<<dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)>>>(a, b, c, m, n, k)
+__global__ void multiply(const float* a, const float* b, float* c, int m, int n, int k) {{
+    {array}
+    __shared__ float b_tile[8][8];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 8 + y, col = blockIdx.x * 8 + x;
+    float sum = 0.0f;
+    {head} {{
+        {staging}
+        __syncthreads();
+        {work}
+        {close}
+    }}
+    {after}
+}}
+""".format(**parts)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (9, 20, 8), (17, 8, 37), (5, 30, 16)], ids=str)
+def test_a_tiled_product_stays_one(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    request = ask(tiled(), Scope.DROP_IN)
+    (candidate,) = candidates(request, NAME)
+    assert candidate.plan == request.plan and "a_tile[2][8][8]" in candidate.code
+    assert candidate.code.count("__pipeline_memcpy_async") == 2
+    given = inputs(m, n, k)
+    c = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"]
+    np.testing.assert_array_equal(c.reshape(m, n), given["a"] @ given["b"])
+
+
+@pytest.mark.parametrize(
+    "head", ["for (int k0 = 0; k0 <= k - 1; k0 = k0 + 8)", "for (unsigned k0 = 0; k0 < k; k0 += 8)"]
+)
+def test_spellings_of_the_loop(head: str) -> None:
+    request = ask(tiled(head=head))
+    (candidate,) = candidates(request, NAME)
+    given = inputs(10, 7, 21)
+    c = run(rewritten(request, candidate), request.workload, given, m=10, n=7, k=21)["c"]
+    np.testing.assert_array_equal(c.reshape(10, 7), given["a"] @ given["b"])
+
+
+def test_it_goes_on_from_register_blocking() -> None:
+    first = ask(matmul())
+    (blocked,) = candidates(first, BLOCKED)
+    request = after(first, blocked)
+    (candidate,) = candidates(request, NAME)
+    assert "a_tile[buffer][at]" in candidate.code
+    assert refusal(after(request, candidate), NAME)
+    for m, n, k in ((33, 50, 40), (70, 9, 5)):
+        given = inputs(m, n, k)
+        c = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"]
+        np.testing.assert_array_equal(c.reshape(m, n), given["a"] @ given["b"])
+
+
+def test_line_ends_and_tabs_are_kept() -> None:
+    request = ask(tiled().replace("    ", "\t").replace("\n", "\r\n"))
+    (candidate,) = candidates(request, NAME)
+    text = rewritten(request, candidate).document.text
+    assert not text.replace(b"\r\n", b"").count(b"\n")
+    assert b"\r\n\t\tif (k0 + y < k && col < n) __pipeline_memcpy_async(&b_tile" in text
+
+
+REFUSED = {
+    "stale elements": ("earlier step", {"staging": "if (k0 + x < k) a_tile[y][x] = a[k0 + x];\n b_tile[y][x] = b[x];"}),
+    "computed": ("more than copy", {"staging": "a_tile[y][x] = 2.0f * a[k0 + x];\n b_tile[y][x] = b[x];"}),
+    "a counter": ("more than copy", {"staging": "a_tile[y][x] = a[k0 + x];\n b_tile[y][x] = b[x];\n sum += 1.0f;"}),
+    "no second barrier": ("no staging, a barrier", {"close": ""}),
+    "used behind": ("used in another way", {"after": "if (row < m && col < n) c[row * n + col] = sum + a_tile[0][0];"}),
+    "written by the work": ("used in another way", {"work": "a_tile[y][x] += 1.0f;\n sum += b_tile[x][y];"}),
+    "what is stored": ("writes to c", {"work": "c[row] = a_tile[y][x] * b_tile[y][x];"}),
+    "another type": ("not copied as they are", {"array": "__shared__ double a_tile[8][8];"}),
+    "too large": ("more than a block has", {"array": "__shared__ float a_tile[100][100];"}),
+    "few steps": ("too few for an overlap", {"head": "for (int k0 = 0; k0 < k; k0 += 64)"}),
+    "moving": ("changes in the work", {"work": "sum += a_tile[y][x] * b_tile[y][x]; row += 1;"}),
+    "handed on": ("handed on", {"work": "float* p = &a_tile[0][0]; sum += *p + b_tile[0][0]; p = b_tile[0];"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("near", REFUSED)
+def test_near_misses(near: str) -> None:
+    words, changes = REFUSED[near]
+    assert words in refusal(ask(tiled(**changes)), NAME)
