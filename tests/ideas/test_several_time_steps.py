@@ -141,6 +141,25 @@ def test_index_order_does_not_matter() -> None:
     np.testing.assert_allclose(found["a"].reshape(20, 30), planes[0], atol=2e-5)
 
 
+def test_rows_with_a_margin() -> None:
+    """A plane of h + 2 by w + 2 points, of which the inner ones are written."""
+    body = """\
+    if (x > 0 && x < (w + 1) && y > 0 && y < (h + 1)) {
+        b[y * (w + 2) + x] = 0.25f * (a[(y - 1) * (w + 2) + x] + a[(y + 1) * (w + 2) + x] + a[y * (w + 2) + x - 1])
+            + k[0] * a[y * (w + 2) + x + 1];
+    }"""
+    text = kernel(body).replace("f32[h * w]", "f32[(h + 2) * (w + 2)]")
+    request = ask(text.replace("dim3((w + 7) / 8, (h + 3) / 4)", "dim3((w + 9) / 8, (h + 5) / 4)"))
+    a, b, k = (np.random.default_rng(n).uniform(0.2, 1, (12, 22)).astype(np.float32) for n in range(3))
+    found = run(rewritten(request, tuned(request, 3)), request.workload, {"a": a, "b": b, "k": k}, h=10, w=20, steps=4)
+    planes = [a.astype(np.float64), b.astype(np.float64)]
+    for turn in range(4):
+        old, new = planes[turn % 2], planes[1 - turn % 2]
+        new[1:-1, 1:-1] = 0.25 * (old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2]) + k[0, 0] * old[1:-1, 2:]
+    np.testing.assert_allclose(found["a"].reshape(12, 22), planes[0], atol=2e-5)
+    np.testing.assert_allclose(found["b"].reshape(12, 22), planes[1], atol=2e-5)
+
+
 def test_the_step_is_written_once() -> None:
     request = ask(kernel(COPIED))
     change = diff(request, tuned(request, 2))

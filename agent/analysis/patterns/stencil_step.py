@@ -114,9 +114,7 @@ def _laid_out(index: Poly, own: list[Place], facts: Facts) -> tuple[Place, Place
     """(row's place, column's place, pitch, offset): the column is what neighbours in memory differ in."""
     for rows, columns in (own, own[::-1]):
         pitch, unit = index.coefficient(rows.lane), index.coefficient(columns.lane)
-        if pitch is None or unit != number(1) or len(pitch.terms) != 1 or pitch.depends:
-            continue
-        if pitch.terms[0][1] != 1 and pitch.constant is None:
+        if pitch is None or unit != number(1) or not pitch.terms or pitch.depends:
             continue
         offset = index - pitch * value(rows.symbol.init, facts.scope) - value(columns.symbol.init, facts.scope)
         if not offset.depends:
@@ -167,9 +165,10 @@ def _near(access: Access, centre: Access, pitch: Poly) -> tuple[int, int] | None
         down = None if whole is None else (whole + fixed // 2) // fixed
         found = None if down is None or whole is None else (down, whole - down * fixed)
     else:
-        factor = dict(apart.terms).get(pitch.terms[0][0], 0)
-        rest = (apart - number(factor) * pitch).constant
-        found = None if rest is None else (factor, rest)
+        product, factor = next(term for term in pitch.terms if term[0])
+        down, odd = divmod(dict(apart.terms).get(product, 0), factor)
+        rest = None if odd else (apart - number(down) * pitch).constant
+        found = None if rest is None else (down, rest)
     return found if found is not None and max(map(abs, found)) <= FARTHEST else None
 
 

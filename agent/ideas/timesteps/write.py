@@ -171,7 +171,9 @@ def _global(step: StencilStep, array: Symbol, view: View) -> str:
     """Where a point of a plane in global memory lies."""
     row, column = step.rows.place.symbol.name, step.columns.place.symbol.name
     offset = _spelled(step.offset, view)
-    return f"{array.name} + {row} * {_pitch(step, view)} + {column}" + ("" if offset == "0" else f" + {offset}")
+    pitch = _pitch(step, view)
+    times = pitch if pitch.isidentifier() or pitch.isdigit() else f"({pitch})"
+    return f"{array.name} + {row} * {times} + {column}" + ("" if offset == "0" else f" + {offset}")
 
 
 def _pitch(step: StencilStep, view: View) -> str:
