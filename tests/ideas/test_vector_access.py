@@ -284,3 +284,34 @@ def test_loops_that_stay(case: str) -> None:
 
 def test_rows_that_are_not_aligned_stay() -> None:
     assert "do not start aligned" in refusal(ask(rows(SCALED, cols=1023)), NAME)
+
+
+SUM = """\
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f32[n] in integers(-9, 9)
+//   buffer   y: f32[4] inout zeros
+//   launch   sum<<<4, 64>>>(x, y, n)
+__global__ void sum(const float* x, float* y, int n) {
+    float s = 0.0f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) s += x[i];
+    STORED
+}
+"""
+
+
+def test_what_a_block_makes_of_its_share_may_be_looked_at() -> None:
+    """All threads' sums go to one place: which block added what does not matter. One sum a block: it does."""
+    request = ask(SUM.replace("STORED", "atomicAdd(&y[0], s);"))
+    (candidate,) = candidates(request, NAME)
+    x = np.random.default_rng(1).integers(-9, 9, 1003).astype(np.float32)
+    found = run(rewritten(request, candidate), request.workload, {"x": x, "y": np.zeros(4, np.float32)}, n=1003)["y"]
+    assert found[0] == x.sum()
+    kept = SUM.replace("STORED", "if (threadIdx.x == 0) y[blockIdx.x] = s;")
+    assert "each block would add up other elements" in refusal(ask(kept), NAME)
+    by_block = SUM.replace("STORED", "atomicAdd(&y[blockIdx.x], s);")
+    assert "each block would add up other elements" in refusal(ask(by_block), NAME)
+    walk = "int i = threadIdx.x; i < n; i += blockDim.x"
+    by_thread = kept.replace("int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x", walk)
+    by_thread = by_thread.replace("if (threadIdx.x == 0) y[blockIdx.x]", "y[threadIdx.x % 4]")
+    assert "each thread would add up other elements" in refusal(ask(by_thread), NAME)

@@ -60,7 +60,7 @@ def obstacle(view: View, loop: Loop) -> str | None:
     leaves = ("continue_statement", "break_statement", "return_statement", "goto_statement")
     if any(True for _ in descendants(loop.body, *leaves)):
         return "the loop over elements is left or continued from inside"
-    return _carried(view, loop) or _seen_elsewhere(view, loop)
+    return _carried(view, loop) or _of_block(view, loop) or _seen_elsewhere(view, loop)
 
 
 def _looks_at_thread(view: View, name: str) -> bool:
@@ -120,6 +120,34 @@ def _folding(use: Node) -> bool:
         return any(same(one, left) for one in arguments(right))
     sides = (bare(right.child_by_field_name("left")), bare(right.child_by_field_name("right")))
     return text(right.child_by_field_name("operator")) == "+" and any(same(one, left) for one in sides)
+
+
+def _of_block(view: View, loop: Loop) -> str | None:
+    """What a thread or a block makes of its own share of the elements, and stores: packs give each another share."""
+    folded = {
+        symbol
+        for symbol in view.facts.symbols.all()
+        if symbol is not loop.variable and not symbol.is_memory and not contains(loop.node, symbol.declarator)
+        if any(contains(loop.node, write) for write in symbol.writes)
+    }
+    grid = "blockIdx.x" in loop.start.depends
+    for access in view.facts.accesses:
+        inside = contains(loop.node, access.node)
+        if grid and inside and access.writes and access.space == "shared":
+            return f"each block would keep other elements in {access.name} than now"
+        if not folded or inside or not access.writes or access.space != "global":
+            continue
+        depends = frozenset({"unknown"}) if access.index is None else access.index.depends
+        own = any(view.facts.symbols.resolve(one) in folded for one in _names(statement_of(access.node)))
+        if own and {"threadIdx.x", "unknown"} & depends:
+            return "each thread would add up other elements than now, and what it makes of them is stored"
+        if grid and (not access.atomic or {"blockIdx.x", "unknown"} & depends):
+            return "each block would add up other elements than now, and what it makes of them is stored"
+    return None
+
+
+def _names(node: Node) -> list[Node]:
+    return list(descendants(node, "identifier"))
 
 
 def _seen_elsewhere(view: View, loop: Loop) -> str | None:
