@@ -257,7 +257,10 @@ LOOPS = {
         "no barrier between",
     ),
     "a running value": (
-        rows("for (int i = t; i < cols; i += blockDim.x) { sum = 0.5f * sum + 1.0f; y[row * cols + i] = sum; }"),
+        rows(
+            "float r = 0.0f;\n"
+            "    for (int i = t; i < cols; i += blockDim.x) { r = 0.5f * r + 1.0f; y[row * cols + i] = r; }"
+        ),
         "carried from one element to the next",
     ),
     "an element's own thread": (
