@@ -51,6 +51,10 @@ class Moved(Sequence[T]):
         """The index of the first that begins at ``offset`` or later."""
         return bisect_left(range(len(self._placed)), offset, key=self.start)
 
+    def touching(self, start: int, end: int) -> list[T]:
+        """Those that have a byte in a stretch of the text, or end or begin at its edge."""
+        return [self[at] for at in range(self.first_from(end + 1)) if self.end(at) >= start]
+
     def split(self, before: int, after: int) -> tuple[int, int] | None:
         """How many lie in front of a stretch of the text, and which is the first behind it. None where one lies across
         its edge."""

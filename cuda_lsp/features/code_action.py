@@ -79,8 +79,7 @@ def register(server: CudaServer) -> None:
 
 def kernel_at(snapshot: Snapshot, offset: int) -> Kernel | None:
     """The kernel that the cursor is in, or whose launch it is on."""
-    inside = (kernel for kernel in snapshot.document.kernels if kernel.span.start <= offset <= kernel.span.end)
-    found = next(inside, None)
+    found = next(iter(snapshot.document.kernels.touching(offset, offset)), None)
     if found is not None:
         return found
     launched = at(snapshot, offset)
@@ -89,7 +88,7 @@ def kernel_at(snapshot: Snapshot, offset: int) -> Kernel | None:
 
 def _touched(snapshot: Snapshot, asked: Span, kernel: Kernel | None) -> list[Kernel]:
     """The kernels in a selection, and the one that is launched there."""
-    inside = [one for one in snapshot.document.kernels if one.span.start <= asked.end and one.span.end >= asked.start]
+    inside = snapshot.document.kernels.touching(asked.start, asked.end)
     return inside if kernel is None or kernel in inside else [kernel, *inside]
 
 

@@ -29,15 +29,16 @@ def register(server: CudaServer) -> None:
 
 def at(snapshot: Snapshot, offset: int) -> tuple[Kernel, Span] | None:
     """The kernel whose name, in its definition or at a launch, holds ``offset``."""
-    document = snapshot.document
-    for kernel in document.kernels:
+    kernels, launches = snapshot.document.kernels, snapshot.document.launches
+    for kernel in kernels.touching(offset, offset):
         if kernel.name_span.start <= offset <= kernel.name_span.end:
             return kernel, kernel.name_span
-    for site in document.launches:
-        if site.span.start <= offset <= site.grid_span.start:
-            launched = next((kernel for kernel in document.kernels if kernel.name == site.kernel), None)
+    around = [index for index in range(len(launches)) if launches.start(index) <= offset <= launches.end(index)]
+    for site in map(launches.__getitem__, around):
+        if offset <= site.grid_span.start:
+            launched = next((at for at, kernel in enumerate(kernels.as_read) if kernel.name == site.kernel), None)
             if launched is not None:
-                return launched, Span(site.span.start, site.span.start + len(site.callee.encode()))
+                return kernels[launched], Span(site.span.start, site.span.start + len(site.callee.encode()))
     return None
 
 

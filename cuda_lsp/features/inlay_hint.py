@@ -26,7 +26,7 @@ def register(server: CudaServer) -> None:
         if snapshot is None or not server.session.settings.inlay_hints:
             return None
         shown = snapshot.lines.span_of(params.range)
-        kernels = [k for k in snapshot.document.kernels if k.span.start <= shown.end and k.span.end >= shown.start]
+        kernels = snapshot.document.kernels.touching(shown.start, shown.end)
         for kernel in islice(kernels, IN_VIEW):
             server.facts.want(snapshot, kernel)
             server.counts.want(snapshot, kernel)

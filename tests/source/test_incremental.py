@@ -133,3 +133,6 @@ def test_what_an_edit_moves_is_made_when_it_is_asked_for():
     assert document.kernels[-1] == document.kernels[3] and document.kernels[2:] == tuple(document.kernels)[2:]
     assert document.launches[0].line == old.launches[0].line + 1
     assert document.text[document.kernels.start(3) : document.kernels.end(3)] == function(3).strip()
+    second, third = document.kernels.start(2), document.kernels.start(3)
+    assert [kernel.name for kernel in document.kernels.touching(second, third)] == ["k2", "k3"]
+    assert not document.kernels.touching(len(document.text), len(document.text))
