@@ -8,11 +8,13 @@ from typing import Any
 import attrs
 import cattrs
 from attrs import evolve
+from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 
 from agent.ideas.idea import Scope
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
+from cuda_lsp.asked_model import Consent, consent
 from cuda_lsp.asking import with_session
 from cuda_lsp.jobs import JobRefused
 from cuda_lsp.server import CudaServer
@@ -38,6 +40,11 @@ _SETTABLE = ("idea", "scope", "only", "seconds", "rounds", "candidates", "lossy"
 _DEVICES = ("auto", "emulator", "gpu")
 _MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
 LONGEST_IDEA = 4000
+SEND, ALWAYS, NO = "Send", "Always to this endpoint", "Do not send"
+CANNOT_AGREE = (
+    "Nothing was sent: this editor cannot ask whether you agree. Run `cuda-lsp optimize` on the file in a terminal, "
+    "and answer `always`"
+)
 CANNOT_ASK = (
     "this editor cannot ask for a text: send the command cuda-lsp.tryIdea with the kernel and the idea, as text, for "
     "its two arguments (docs/protocol.md)"
@@ -79,26 +86,66 @@ def _starter(server: CudaServer, command: str, kind: str) -> Callable[..., str |
             raise JsonRpcInvalidParams("expected a kernel, and options at most")
         wanted = protocol.read_reference(arguments[0])
         options = read_options(command, arguments[1] if len(arguments) == 2 else None)
-        if command == protocol.OWN_IDEA and not options.idea.strip():
-            ask_for_idea(server, wanted, options)
-            return None
-        return begin(server, kind, wanted, options)
+        return (
+            begin_idea(server, wanted, options)
+            if command == protocol.OWN_IDEA
+            else begin(server, kind, wanted, options)
+        )
 
     return start
 
 
-def ask_for_idea(server: CudaServer, wanted: protocol.KernelReference, options: Options) -> None:
-    """Let the user type the idea where the client can, and start then."""
-    if not server.session.client.asks_text:
-        server.say(CANNOT_ASK)
+def begin_idea(server: CudaServer, wanted: protocol.KernelReference, options: Options) -> str | None:
+    """Start at once where nothing has to be asked; else ask for the words or for consent, and start then."""
+    if not options.idea.strip():
+        if server.session.client.asks_text:
+            server.task(_ask_for_words(server, wanted, options))
+        else:
+            server.say(CANNOT_ASK)
+        return None
+    try:
+        snapshot, kernel = protocol.find_kernel(server.session, wanted)
+    except JsonRpcContentModified as problem:
+        server.say(str(problem))
+        return None
+    folder = with_session(server.session, snapshot, options).folder
+    found = consent(snapshot.path, folder, snapshot.read(), kernel)
+    if found.use is None:
+        server.say(found.missing)
+        return None
+    options = evolve(options, idea=options.idea.strip(), model=found.use)
+    if not found.question:
+        return begin(server, "idea", wanted, options)
+    server.task(_ask_for_consent(server, found, wanted, options))
+    return None
+
+
+async def _ask_for_words(server: CudaServer, wanted: protocol.KernelReference, options: Options) -> None:
+    text = await server.ask_text(f"Your idea for {wanted.kernel}", "What should change, in your own words")
+    if text.strip():
+        begin_idea(server, wanted, evolve(options, idea=text.strip()[:LONGEST_IDEA]))
+
+
+async def _ask_for_consent(
+    server: CudaServer, found: Consent, wanted: protocol.KernelReference, options: Options
+) -> None:
+    assert found.use is not None
+    text = "\n".join(found.question)
+    if not server.session.client.asks:
+        server.say(f"{text}\n{CANNOT_AGREE}")
         return
+    items = [types.MessageActionItem(title) for title in (SEND, ALWAYS, NO)]
+    params = types.ShowMessageRequestParams(types.MessageType.Info, f"cuda-lsp: {text}", items)
+    chosen = await server.window_show_message_request_async(params)
+    if chosen is None or chosen.title not in (SEND, ALWAYS):
+        server.say("nothing was sent", types.MessageType.Info)
+        return
+    if chosen.title == ALWAYS:
+        from cuda_lsp.consent import remember
 
-    async def ask() -> None:
-        text = await server.ask_text(f"Your idea for {wanted.kernel}", "what should change, in your own words")
-        if text.strip():
-            begin(server, "idea", wanted, evolve(options, idea=text.strip()[:LONGEST_IDEA]))
-
-    server.task(ask())
+        if problem := remember(found.use.endpoint):
+            server.say(problem)
+    begin(server, "idea", wanted, options)
 
 
 def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, options: Options) -> str | None:
@@ -135,8 +182,8 @@ def read_options(command: str, told: object) -> Options:
         _DEVICES.index(options.device)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
-    if len(options.idea) > LONGEST_IDEA:
-        raise JsonRpcInvalidParams(f"an idea has at most {LONGEST_IDEA} characters")
+    if not isinstance(told.get("idea", ""), str) or len(options.idea) > LONGEST_IDEA:
+        raise JsonRpcInvalidParams(f"an idea is a text of at most {LONGEST_IDEA} characters")
     if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):
         raise JsonRpcInvalidParams(f"at most {', '.join(f'{most} {name}' for name, most in _MOST.items())}")
     return options

@@ -12,11 +12,21 @@ from cuda_lsp.proposals.anchors import Anchors
 
 
 @frozen
+class ModelUse:
+    """A language model that the user allowed, with the key for it and where that came from."""
+
+    name: str
+    endpoint: str
+    key: str = field(default="", repr=False)
+    origin: str = ""
+
+
+@frozen
 class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
     ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
     in diffs are relative to. ``idea`` is one in the user's own words; ``rejected`` holds (title, reason) of what the
-    user turned down."""
+    user turned down; ``model`` is one that may be asked."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -30,6 +40,7 @@ class Options:
     folder: str = ""
     idea: str = ""
     rejected: tuple[tuple[str, str], ...] = ()
+    model: ModelUse | None = None
 
 
 @frozen

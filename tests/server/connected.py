@@ -1,19 +1,22 @@
 """A client over standard input and output, with the capabilities of real editors, and an editor behind it."""
 
+import ast
 import asyncio
 import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
+from pygls.protocol import default_converter
 
-from tests.server.editor import LAX, STRICT, Editor
+from tests.server.editor import LAX, STRICT, Editor, position_of
+from tests.server.wire import CLIENTS
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = (
@@ -22,34 +25,10 @@ SCRIPTED = (
 )
 REAL = "from cuda_lsp.server import CudaServer; CudaServer().serve()"
 
-_EDITS = types.WorkspaceEditClientCapabilities(document_changes=True)
-_ACTIONS = types.ClientCodeActionLiteralOptions(types.ClientCodeActionKindOptions([""]))
 CAPABILITIES = {
-    "vscode": types.ClientCapabilities(
-        workspace=types.WorkspaceClientCapabilities(
-            apply_edit=True, workspace_edit=_EDITS, code_lens=types.CodeLensWorkspaceClientCapabilities(True)
-        ),
-        window=types.WindowClientCapabilities(
-            work_done_progress=True,
-            show_message=types.ShowMessageRequestClientCapabilities(),
-            show_document=types.ShowDocumentClientCapabilities(True),
-        ),
-        text_document=types.TextDocumentClientCapabilities(
-            code_action=types.CodeActionClientCapabilities(code_action_literal_support=_ACTIONS, disabled_support=True)
-        ),
-        experimental={"cudaLsp": {"review": True}},
-    ),
-    "neovim": types.ClientCapabilities(
-        general=types.GeneralClientCapabilities(position_encodings=["utf-8", "utf-16", "utf-32"]),
-        workspace=types.WorkspaceClientCapabilities(
-            apply_edit=True, workspace_edit=_EDITS, code_lens=types.CodeLensWorkspaceClientCapabilities(True)
-        ),
-        window=types.WindowClientCapabilities(
-            work_done_progress=True, show_document=types.ShowDocumentClientCapabilities(True)
-        ),
-    ),
-    "minimal": types.ClientCapabilities(workspace=types.WorkspaceClientCapabilities(apply_edit=True)),
+    name: default_converter().structure(announced, types.ClientCapabilities) for name, announced in CLIENTS.items()
 }
+CAPABILITIES["minimal"] = types.ClientCapabilities(workspace=types.WorkspaceClientCapabilities(apply_edit=True))
 MANNERS = {"vscode": STRICT, "neovim": LAX, "minimal": LAX}
 
 
@@ -64,6 +43,11 @@ class Connected:
     shown: list[str] = field(factory=list)
     reviews: list[Any] = field(factory=list)
     answer: str = ""
+    text: str | None = None
+    """What the user types when asked for a text."""
+    settings: Any = None
+    published: dict[str, list[types.Diagnostic]] = field(factory=dict)
+    server: types.ServerCapabilities = field(factory=types.ServerCapabilities)
     editor: Editor = field(init=False)
 
     # --- an editor's session: what it does is sent -------------------------------------------------------------------
@@ -83,6 +67,46 @@ class Connected:
     async def command(self, name: str, *arguments: Any, token: str | None = None) -> Any:
         params = types.ExecuteCommandParams(f"cuda-lsp.{name}", list(arguments), token)
         return await self.client.workspace_execute_command_async(params)
+
+    async def diagnostics(self) -> list[types.Diagnostic]:
+        """What is wrong, as this client gets to know it."""
+        if self.server.diagnostic_provider is None:
+            return self.published.get(self.editor.uri, [])
+        params = types.DocumentDiagnosticParams(types.TextDocumentIdentifier(self.editor.uri))
+        report = await self.client.text_document_diagnostic_async(params)
+        return list(report.items) if isinstance(report, types.RelatedFullDocumentDiagnosticReport) else []
+
+    async def inlay_hints(self) -> list[types.InlayHint]:
+        whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+        params = types.InlayHintParams(types.TextDocumentIdentifier(self.editor.uri), whole)
+        return list(await self.client.text_document_inlay_hint_async(params) or ())
+
+    async def actions(self, piece: str, only: list[str] | None = None) -> list[Any]:
+        """The menu at the first ``piece`` of the text."""
+        at = position_of(self.editor.text, self.editor.text.index(piece), self.editor.encoding)
+        context = types.CodeActionContext([], only)  # type: ignore[arg-type]
+        params = types.CodeActionParams(types.TextDocumentIdentifier(self.editor.uri), types.Range(at, at), context)
+        return [_action(one) for one in await self.client.text_document_code_action_async(params) or ()]
+
+    async def take(self, action: types.CodeAction | types.Command) -> Any:
+        """What an editor does when an entry is chosen: resolve it, apply its edit, run its command."""
+        if isinstance(action, types.CodeAction):
+            if action.edit is None and action.command is None:
+                action = await self.client.code_action_resolve_async(action)
+            if action.edit is not None:
+                return await self.editor.apply(types.ApplyWorkspaceEditParams(action.edit))
+            assert action.command is not None
+            action = action.command
+        params = types.ExecuteCommandParams(action.command, list(action.arguments or ()))
+        return await self.client.workspace_execute_command_async(params)
+
+    async def eventually(self, found: Callable[[], Awaitable[Any]], seconds: float = 60.0) -> Any:
+        """The first true answer."""
+        deadline = time.monotonic() + seconds
+        while not (value := await found()):
+            assert time.monotonic() < deadline, f"it did not happen: {self.messages}"
+            await asyncio.sleep(0.05)
+        return value
 
     async def lenses(self) -> list[types.CodeLens]:
         identifier = types.TextDocumentIdentifier(self.editor.uri)
@@ -127,6 +151,13 @@ class Connected:
         return descendants(self.pid)
 
 
+def _action(told: Any) -> types.CodeAction | types.Command:
+    """pygls takes an action with a command for a bare command whose name is that command, written out."""
+    if isinstance(told, types.Command) and told.command.startswith("{"):
+        return types.CodeAction(told.title, command=types.Command(**ast.literal_eval(told.command)))
+    return told  # type: ignore[no-any-return]
+
+
 def descendants(pid: int) -> list[int]:
     """Every process below one, by the kernel's own account."""
     parents: dict[int, list[int]] = {}
@@ -145,25 +176,33 @@ def descendants(pid: int) -> list[int]:
 
 @contextlib.asynccontextmanager
 async def connect(
-    file: Path, text: str, state: Path, capabilities: str = "vscode", server: str = SCRIPTED, uri: str = ""
+    file: Path,
+    text: str,
+    state: Path,
+    capabilities: str = "vscode",
+    server: str = SCRIPTED,
+    uri: str = "",
+    manner: str = "",
+    **environment: str,
 ) -> AsyncIterator[Connected]:
     """A server with one document open. ``state`` is the user's state folder."""
     client = LanguageClient("test", "1")
     connected = Connected(client)
     _listen(client, connected)
-    environment = {**os.environ, "XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT)}
-    await client.start_io(sys.executable, "-c", server, env=environment, cwd=str(ROOT))
+    known = {**os.environ, "XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT), **environment}
+    await client.start_io(sys.executable, "-c", server, env=known, cwd=str(ROOT))
     try:
         root = file.parent.as_uri()
         params = types.InitializeParams(CAPABILITIES[capabilities], process_id=os.getpid(), root_uri=root)
         answer = await client.initialize_async(params)
+        connected.server = answer.capabilities
         client.initialized(types.InitializedParams())
         encoding = answer.capabilities.position_encoding or types.PositionEncodingKind.Utf16
         connected.editor = Editor(
             connected,  # type: ignore[arg-type]
             uri or file.as_uri(),
             text,
-            MANNERS[capabilities],
+            manner or MANNERS[capabilities],
             encoding=getattr(encoding, "value", encoding),
         )
         connected.editor.open()
@@ -211,9 +250,29 @@ def _listen(client: LanguageClient, connected: Connected) -> None:
     def refresh(*_: Any) -> None:
         return None
 
+    @client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)
+    def refresh_hints(*_: Any) -> None:
+        return None
+
+    @client.feature(types.WORKSPACE_DIAGNOSTIC_REFRESH)
+    def refresh_diagnostics(*_: Any) -> None:
+        return None
+
+    @client.feature(types.CLIENT_REGISTER_CAPABILITY)
+    def registered(params: types.RegistrationParams) -> None:
+        return None
+
+    @client.feature(types.WORKSPACE_CONFIGURATION)
+    def configuration(params: types.ConfigurationParams) -> list[Any]:
+        return [connected.settings for _ in params.items]
+
     @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
     def diagnostics(params: types.PublishDiagnosticsParams) -> None:
-        return None
+        connected.published[params.uri] = list(params.diagnostics)
+
+    @client.feature("cuda-lsp/askText")
+    def ask_text(params: Any) -> Any:
+        return None if connected.text is None else {"text": connected.text}
 
     @client.feature("cuda-lsp/review")
     def review(params: Any) -> None:

@@ -74,7 +74,11 @@ NEOVIM: dict[str, Any] = {
         "diagnostic": {"dynamicRegistration": True},
         "publishDiagnostics": {"relatedInformation": True},
     },
-    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "window": {
+        "workDoneProgress": True,
+        "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}},
+        "showDocument": {"support": True},
+    },
 }
 """What Neovim 0.12 announces, as far as this server looks at it."""
 

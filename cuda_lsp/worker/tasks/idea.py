@@ -1,15 +1,36 @@
-"""An idea in the user's own words, turned into code and judged like any other."""
+"""An idea in the user's own words, turned into code by a language model and judged like any other."""
 
+from attrs import evolve
+
+from agent.ideas.model.advise import OWN_NAME
+from agent.search import events
 from cuda_lsp.terminal.exits import CommandError, Exit
-from cuda_lsp.worker.messages import Ended, Task
-from cuda_lsp.worker.tasks import Tell
-
-NO_MODEL = (
-    "an idea in your own words needs a language model to turn it into code, and none is configured. "
-    "The ideas of the catalogue need none: Suggest ideas lists those that apply"
-)
+from cuda_lsp.worker.messages import Ended, Message, Task
+from cuda_lsp.worker.tasks import Tell, optimize
 
 
 def run(task: Task, tell: Tell) -> Ended:
-    """Raises CommandError with what is missing."""
-    raise CommandError(Exit.INPUT, NO_MODEL)
+    """As a search for this idea alone; where it came to nothing, the message says why. Raises CommandError."""
+    if task.options.model is None:
+        raise CommandError(Exit.INPUT, "no language model may be asked")
+    reasons: list[str] = []
+
+    def listen(message: Message) -> None:
+        reasons.extend(_reasons(message))
+        tell(message)
+
+    alone = evolve(task, options=evolve(task.options, only=(OWN_NAME,), rounds=1))
+    ended = optimize.run(alone, listen)
+    if ended.rewrites:
+        return ended
+    why = "; ".join(dict.fromkeys(reasons)) or ended.message
+    return evolve(ended, message=f"your idea came to nothing: {why}")
+
+
+def _reasons(message: Message) -> list[str]:
+    if isinstance(message, events.IdeaDropped):
+        return [message.reason]
+    if isinstance(message, events.CandidateJudged):
+        state = message.verdict.correctness if message.verdict else None
+        return [f"{state.state}: {state.reason}" if state and state.reason else message.note or "not faster"]
+    return []

@@ -16,6 +16,7 @@ from cuda_lsp.proposals.proof import proof_key
 from cuda_lsp.proposals.proposal import SHOWN
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, trace_key
+from cuda_lsp.worker.advising import adviser_of
 from cuda_lsp.worker.messages import Ended, Rewrite, Task
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
@@ -41,8 +42,9 @@ def run(task: Task, tell: Tell) -> Ended:
         # what was turned down is found again, and others are to be shown in its place
         proposals=SHOWN + len(asked.rejected),
     )
+    adviser = adviser_of(task, opened)
     trace = open_trace(trace_key(opened, setting), fresh=False)
-    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell)
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell, adviser)
     if outcome.reason == "broken original":
         return Ended(outcome.reason, f"the kernel breaks its own contract, mend it first: {outcome.message}")
     if outcome.reason not in _ANSWERS:
