@@ -1,0 +1,1 @@
+"""Kernels in which each thread meets every element of a list."""
