@@ -14,12 +14,12 @@ from attrs import evolve, field, frozen
 from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
-from agent.evaluation.comparators.numeric import fits
+from agent.evaluation.comparators.numeric import fits, spread_of
 from agent.evaluation.contract import Contract, serious
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
-from agent.evaluation.truth import Bench, outputs, spread_of
+from agent.evaluation.truth import Bench, outputs
 from agent.evaluation.values import lane_bytes, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Fault
@@ -280,13 +280,14 @@ def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], blocks: 
 
 def _sure(item: Expected, name: str, lanes: Lanes, width: int, moved: Answer | None, wide: Answer | None) -> Expected:
     """Sensitivity and float64 truth of the lanes that count."""
-    values = to_floats(item.original, item.dtype)
     if moved is not None and moved.status == "ok":
-        spread, rms = spread_of(values, to_floats(_gather(moved.outputs[name], lanes, width), item.dtype))
+        near = _gather(moved.outputs[name], lanes, width)
+        spread, rms = spread_of(item.original, near, item.dtype, item.written)
         item = evolve(item, spread=spread, spread_rms=rms)
     if wide is not None and wide.status == "ok" and item.dtype.startswith("f32"):
         oracle = to_floats(_gather(wide.outputs[name], lanes, 2 * width), "f64")
-        item = evolve(item, oracle=oracle) if fits(values, oracle) else evolve(item, silent=True)
+        fit = fits(item.original, item.dtype, oracle, item.written)
+        item = evolve(item, oracle=oracle) if fit else evolve(item, silent=True)
     return item
 
 

@@ -11,9 +11,10 @@ from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
 from agent.execution.compiler.result import Build
-from agent.execution.device import Answer, Bytes, Device, Image, Poison, Recipe, Request
+from agent.execution.device import Answer, Bytes, Device, Image, Made, Poison, Recipe, Request
 from agent.workload.binding import Bound, BoundBuffer, BoundLaunch
 from agent.workload.dtypes import base, is_float, size_of
+from agent.workload.forms import form
 from agent.workload.generators import recipe
 from agent.workload.workload import Access
 
@@ -69,7 +70,9 @@ def contents(bound: Bound, chosen: Case) -> Contents:
             given[buffer.name] = Recipe(buffer.nbytes, _zeros)
         elif not buffer.scratch and buffer.access is not Access.OUT:
             make = recipe(buffer, chosen.family, chosen.seed)
-            given[buffer.name] = Recipe(buffer.nbytes, make) if chosen.lazy else make(0, buffer.nbytes)
+            found = form(buffer, chosen.family) if chosen.lazy else None
+            made = Made(found, chosen.seed) if found is not None else None
+            given[buffer.name] = Recipe(buffer.nbytes, make, made) if chosen.lazy else make(0, buffer.nbytes)
     return Contents(bound, given, chosen.shift)
 
 
@@ -106,19 +109,35 @@ def run(
 ) -> Answer:
     """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents."""
     steps = (bound or before.bound).steps
-    return (device or setting.device).run(
+    chosen = device or setting.device
+    watched = () if chosen.emulated else _watched(before)
+    return chosen.run(
         Request(
             build=build,
             steps=steps,
             images=images(before, prior),
-            outputs=tuple(buffer.name for buffer in before.bound.buffers if not buffer.scratch),
+            outputs=tuple(
+                buffer.name for buffer in before.bound.buffers if not buffer.scratch and buffer.name not in watched
+            ),
             checks=checks,
             blocks=blocks,
             step_cap=setting.step_cap,
             seconds=min(setting.seconds, seconds or setting.seconds),
             count=count,
             cancelled=setting.cancelled,
+            watched=watched,
         )
+    )
+
+
+def _watched(before: Contents) -> tuple[str, ...]:
+    """Inputs that the card made itself: it says whether they changed, and nobody has to fetch them."""
+    return tuple(
+        buffer.name
+        for buffer in before.bound.buffers
+        if buffer.access is Access.IN
+        and isinstance(data := before.given.get(buffer.name), Recipe)
+        and data.made is not None
     )
 
 
@@ -171,7 +190,7 @@ def _nudge_all(data: Bytes | Recipe, buffer: BoundBuffer, seed: int) -> Bytes | 
         begin, end = start // width * width, min(data.nbytes, -(-stop // width) * width)
         return _nudge(make(begin, end), scalar, begin // width, seed)[start - begin : stop - begin]
 
-    return Recipe(data.nbytes, moved)
+    return Recipe(data.nbytes, moved, evolve(data.made, nudge=seed) if data.made is not None else None)
 
 
 def _nudge(data: Bytes, scalar: str, place: int, seed: int) -> Bytes:
@@ -216,4 +235,4 @@ def _widen(data: Bytes | Recipe, dtype: str) -> Bytes | Recipe:
         first, last = start // 8, -(-stop // 8)
         return promote_bytes(make(4 * first, 4 * last), dtype)[start - 8 * first : stop - 8 * first]
 
-    return Recipe(2 * data.nbytes, wide)
+    return Recipe(2 * data.nbytes, wide, evolve(data.made, wide=True) if data.made is not None else None)

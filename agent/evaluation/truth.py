@@ -8,13 +8,13 @@ from attrs import field, frozen
 from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
-from agent.evaluation.comparators.numeric import APART, FEW, fits
+from agent.evaluation.comparators.numeric import fits, spread_of
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.values import Mask, lane_mask, to_floats
 from agent.execution.compiler.result import Build
-from agent.execution.device import Answer, Bytes
+from agent.execution.device import Answer, Bytes, Recipe
 from agent.workload.binding import Bound, BoundBuffer
 from agent.workload.dtypes import is_float
 from agent.workload.program import Program
@@ -132,17 +132,17 @@ def _expected(
     kind = bench.kinds.get(buffer.name, "exact")
     spread, spread_rms, exact, silent, wide = 0.0, 0.0, False, False, None
     if kind == "numeric":
-        values, lanes = to_floats(original, buffer.dtype), lane_mask(written, buffer.dtype)
+        lanes = lane_mask(written, buffer.dtype)
         for other in variants:
             if other is not None and other.status == "ok":
-                most, rms = spread_of(values[lanes], to_floats(other.outputs[buffer.name], buffer.dtype)[lanes])
+                most, rms = spread_of(original, other.outputs[buffer.name], buffer.dtype, lanes)
                 spread, spread_rms = max(spread, most), max(spread_rms, rms)
         if oracle is not None and buffer.dtype.startswith("f32"):
             wide = to_floats(oracle.outputs[buffer.name], "f64")
-            silent = not fits(values[lanes], wide[lanes])
+            silent = not fits(original, buffer.dtype, wide, lanes)
             wide = None if silent else wide
         if wide is not None and chosen.family == EXACT_FAMILY:
-            exact = bool(np.array_equal(values[lanes], wide[lanes]))
+            exact = bool(np.array_equal(to_floats(original, buffer.dtype)[lanes], wide[lanes]))
     return Expected(
         name=buffer.name,
         dtype=buffer.dtype,
@@ -156,27 +156,20 @@ def _expected(
         tolerance=_tolerance(bench.workload, buffer.name),
         prior=PRIORS[0],
         silent=silent,
-        inputs={
-            item.name: (item.dtype, data)
-            for item in inputs(before.bound)
-            if isinstance(data := before.given.get(item.name), np.ndarray)
-        },
+        inputs=_inputs(before, whole=kind == "argmax"),
     )
 
 
-def spread_of(
-    values: "np.ndarray[tuple[int], np.dtype[np.float64]]", near: "np.ndarray[tuple[int], np.dtype[np.float64]]"
-) -> tuple[float, float]:
-    """How far lanes moved: the most, and in the root mean square. Lanes that jumped (a branch went the other way) say
-    nothing about rounding and are left out while they are few."""
-    finite = np.isfinite(values) & np.isfinite(near)
-    if not finite.any():
-        return 0.0, 0.0
-    distance = np.abs(values[finite] - near[finite])
-    jumps = distance > APART * np.abs(values[finite]).max()
-    if jumps.sum() <= FEW * len(distance):
-        distance = np.where(jumps, 0.0, distance)
-    return float(distance.max()), float(np.sqrt(np.mean(np.square(distance))))
+def _inputs(before: Contents, whole: bool) -> dict[str, tuple[str, Bytes]]:
+    """Contents for comparators that look things up; those made on demand only where one does (``whole``)."""
+    found: dict[str, tuple[str, Bytes]] = {}
+    for item in inputs(before.bound):
+        data = before.given.get(item.name)
+        if isinstance(data, Recipe) and whole:
+            data = data.make(0, data.nbytes)
+        if isinstance(data, np.ndarray):
+            found[item.name] = (item.dtype, data)
+    return found
 
 
 def _tolerance(workload: Workload, name: str) -> float | None:
@@ -198,6 +191,8 @@ def disagreements(known: Truth, answer: Answer, prior: int = PRIORS[0]) -> list[
 def _input(known: Truth, buffer: BoundBuffer, answer: Answer) -> Comparison | None:
     """A read-only input must hold what it held; where the device knows, it must not be written at all."""
     given = known.before.given.get(buffer.name)
+    if buffer.name in answer.changed:
+        return Comparison(buffer.name, WRONG, f"writes {buffer.name}, a read-only input")
     if buffer.access is not Access.IN or buffer.name not in answer.outputs:
         return None
     if answer.written is not None and buffer.name in answer.written:
@@ -227,8 +222,9 @@ def _strays(known: Truth, item: Expected, answer: Answer, prior: int) -> Compari
         extra = now & ~was
     else:
         width = len(item.original) // max(1, len(was))
-        extra = ~was & (answer.outputs[item.name].reshape(-1, max(1, width)) != prior).any(axis=1)
-        missing = was & False
+        extra, missing = ~was, was[:0]
+        if extra.any():
+            extra &= (answer.outputs[item.name].reshape(-1, max(1, width)) != prior).any(axis=1)
     if extra.any():
         return Comparison(
             item.name,

@@ -1,11 +1,17 @@
 """Bytes of a buffer as numbers, and back. Vectors are seen lane by lane."""
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from agent.execution.device import Bytes
 from agent.workload.dtypes import base, numpy_dtype, size_of
 
+T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -49,4 +55,25 @@ def from_floats(values: Floats, dtype: str) -> Bytes:
 
 def lane_mask(mask: Mask, dtype: str) -> Mask:
     """A mask per byte as one per lane; a lane counts when all its bytes do."""
-    return np.asarray(mask.reshape(-1, lane_bytes(dtype)).all(axis=1))
+    width = lane_bytes(dtype)
+    if width in (2, 4, 8):  # all bytes of a lane at once
+        whole = int.from_bytes(b"\x01" * width, "little")
+        return np.asarray(np.ascontiguousarray(mask).view(f"<u{width}") == whole)
+    return np.asarray(mask.reshape(-1, width).all(axis=1))
+
+
+PART = 1 << 19
+"""Lanes that are looked at in one go: their doubles fit a processor's own cache."""
+
+
+def by_parts(count: int, look: Callable[[slice], T]) -> list[T]:
+    """What ``look`` finds in each part of ``count`` lanes, in order; large arrays by several threads at once (NumPy
+    lets others run while it computes). At least one part."""
+    parts = [slice(start, min(start + PART, count)) for start in range(0, max(count, 1), PART)]
+    if len(parts) < _FEW_PARTS:
+        return [look(part) for part in parts]
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
+        return list(threads.map(look, parts))
+
+
+_FEW_PARTS = 4

@@ -13,16 +13,30 @@ from attrs import field, frozen
 
 from agent.execution.compiler.result import Build
 from agent.workload.binding import BoundStep
+from agent.workload.forms import Form
 
 Bytes = npt.NDArray[np.uint8]
 
 
 @frozen
+class Made:
+    """Contents that a card makes itself: ``form`` with ``seed``, every float then moved by one unit in the last place
+    (``nudge`` is the seed of the directions), and then widened from float to double where ``wide``."""
+
+    form: Form
+    seed: int
+    nudge: int | None = None
+    wide: bool = False
+
+
+@frozen
 class Recipe:
-    """Contents that are computed on demand: ``make(start, stop)`` gives the bytes ``start <= i < stop``."""
+    """Contents that are computed on demand: ``make(start, stop)`` gives the bytes ``start <= i < stop``. ``made`` says
+    the same for a card, where there is a way to say it."""
 
     nbytes: int
     make: Callable[[int, int], Bytes] = field(repr=False)
+    made: Made | None = None
 
 
 @frozen
@@ -55,7 +69,7 @@ class Request:
     ``checks`` is a subset of ``{"bounds", "races", "initialised", "barriers"}`` (``bounds`` is always on in the
     emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
     the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for
-    counters.
+    counters. ``watched`` buffers are not given back: the answer says whether they changed.
     """
 
     build: Build
@@ -68,6 +82,7 @@ class Request:
     seconds: float = 60.0
     count: bool = False
     cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
+    watched: tuple[str, ...] = ()
 
 
 @frozen
@@ -160,7 +175,8 @@ class Answer:
     ``message`` names it); ``timeout``; ``crashed``; ``cancelled``; ``unavailable``. ``outputs`` holds the bytes of each
     output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell
     (None otherwise).
-    ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one.
+    ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one. ``changed`` are
+    the watched buffers that the run wrote to.
     """
 
     status: str
@@ -172,6 +188,7 @@ class Answer:
     seconds: float
     thread_instructions: int = 0
     complete: bool = True
+    changed: frozenset[str] = frozenset()
 
 
 class Device(Protocol):

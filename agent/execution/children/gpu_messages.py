@@ -30,10 +30,25 @@ class Card:
 
 
 @frozen
+class MadeHere:
+    """Contents that our kernels make: ``form`` is their parameter, for ``count`` scalars of ``nbytes`` bytes together
+    and of float type ``dtype`` (-1: none). ``nudge`` moves each by one unit in the last place, ``wide`` makes doubles
+    of floats."""
+
+    form: bytes = field(repr=False)
+    count: int
+    nbytes: int
+    dtype: int
+    nudge: int | None
+    wide: bool
+
+
+@frozen
 class Region:
     """One buffer: ``fill`` is the byte to fill it with, if any; ``follows`` says that its contents come in chunks.
 
     ``symbol`` is the module variable's name in the cubin, ``alias`` another region whose memory this one shares.
+    ``watched``: say whether the run changed it.
     """
 
     name: str
@@ -43,6 +58,8 @@ class Region:
     symbol: str | None
     fill: int | None
     follows: bool
+    made: MadeHere | None = None
+    watched: bool = False
 
 
 @frozen
@@ -85,6 +102,7 @@ class Job:
     cubin: bytes = field(repr=False)
     regions: tuple[Region, ...]
     steps: tuple[LaunchStep | FillStep | CopyStep, ...]
+    support: bytes = field(default=b"", repr=False)
 
 
 @frozen
@@ -111,19 +129,23 @@ class Go:
 @frozen
 class Ran:
     """``kind`` is empty when all went well, else the kind of fault or ``refused``; ``kernel`` is the launch that it
-    came from. ``guards`` are (region, bytes from its start) of what was overwritten beside buffers."""
+    came from. ``guards`` are (region, bytes from its start) of what was overwritten beside buffers, ``changed`` the
+    watched regions that no longer hold what they held."""
 
     kind: str
     message: str
     kernel: str
     seconds: float
     guards: tuple[tuple[str, int], ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 @frozen
 class Read:
-    """Ask for ``nbytes`` of a region from ``start`` on. Answered by :class:`Chunk`."""
+    """Ask for ``nbytes`` of a region from ``start`` on. Answered by :class:`Chunk`, whose data is empty where ``path``
+    names a file of that size to write them to instead."""
 
     region: str
     start: int
     nbytes: int
+    path: str = ""

@@ -102,9 +102,17 @@ class Ground:
     def launch(self, name: str, blocks: int, *values: bytes) -> Launch:
         return Launch(self.driver, self.functions[name], (blocks, 1, 1), (_THREADS, 1, 1), 0, list(values))
 
-    def make(self, form: forms.Form, address: int, seed: int) -> None:
-        count = word(form.count)
-        self.launch("make", self.blocks, form.packed(seed), self.tables, word(address), word(0), count)()
+    def make(self, packed: bytes, count: int, address: int) -> None:
+        """Contents of ``count`` scalars by a packed form."""
+        self.launch("make", self.blocks, packed, self.tables, word(address), word(0), word(count))()
+
+    def nudge(self, address: int, count: int, dtype: int, seed: int) -> None:
+        self.launch(
+            "nudge", self.blocks, word(address), word(count), dtype.to_bytes(4, "little"), word(seed & 0xFFFF_FFFF)
+        )()
+
+    def widen(self, source: int, target: int, count: int) -> None:
+        self.launch("widen", self.blocks, word(source), word(target), word(count))()
 
     def read(self, address: int, nbytes: int) -> None:
         self.launch("sweep", self.blocks, word(address), word(nbytes // 16), word(self.scratch))()
@@ -197,7 +205,7 @@ def open_ground(driver: Any, runtime: Any, support: bytes) -> Ground:
     runtime.setDevice(0)
     runtime.free(0)
     module = driver.moduleLoadData(support)
-    names = ("make", "sweep", "stain", "copy", "hold", "digest", "idle")
+    names = ("make", "sweep", "stain", "nudge", "widen", "copy", "hold", "digest", "idle")
     functions = {name: driver.moduleGetFunction(module, name) for name in names}
     tables = b"".join(word(_upload(runtime, data)) for data in forms.tables())
     flag = runtime.hostAlloc(64, runtime.hostAllocMapped)
@@ -301,7 +309,7 @@ def fill_set(ground: Ground, held: Held, spaces: Sequence[say.Space], sides: Seq
     for space in spaces:
         for address in dict.fromkeys(held.shared[space.name]):
             if space.form is not None and space.role in ("in", "inout"):
-                ground.make(space.form, address, seed)
+                ground.make(space.form.packed(seed), space.form.count, address)
             elif space.follows and space.nbytes:
                 kind = ground.runtime.memcpyDeviceToDevice
                 ground.runtime.memcpyAsync(address, ground.masters[space.name], space.nbytes, kind, 0)

@@ -1,6 +1,6 @@
-"""The GPU child: one job, then it is killed. Loads a cubin, lays out buffers between guard bands, launches, reads back.
+"""The GPU child: jobs of one program, then it is killed. Lays out buffers between guard bands, launches, reads back.
 
-Only the CUDA driver and runtime calls of CuPy are used, none of its arrays: no kernel runs here but the job's own.
+Only the CUDA driver and runtime calls of CuPy are used, none of its arrays: no kernel runs here but the job's and ours.
 """
 
 import ctypes
@@ -15,6 +15,7 @@ from agent.execution.children import gpu_messages as say
 from agent.execution.children import measuring
 from agent.execution.children import timing_messages as timing
 from agent.execution.children.cuda_errors import fault_kind, out_of_memory
+from agent.execution.children.ground import Ground, open_ground
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 
@@ -31,6 +32,8 @@ class Memory:
     sizes: dict[str, int] = field(factory=dict)
     addresses: dict[str, int] = field(factory=dict)
     guarded: dict[str, tuple[int, int]] = field(factory=dict)  # region -> (allocation, its size)
+    digests: dict[str, bytes] = field(factory=dict)
+    ground: Ground | None = None
 
 
 def main() -> None:
@@ -64,8 +67,7 @@ def main() -> None:
         elif isinstance(request, say.Go):
             channel.send(_run(driver, runtime, card, job[0], memory))
         else:
-            data = _copy_out(runtime, memory.addresses[request.region] + request.start, request.nbytes)
-            channel.send(say.Chunk(request.region, request.start, data.tobytes()))
+            channel.send(_read(runtime, memory.addresses[request.region] + request.start, request))
 
     serve(handle)
 
@@ -100,6 +102,7 @@ def _prepare(driver: Any, runtime: Any, job: say.Job, memory: Memory, channel: C
     try:
         runtime.setDevice(0)
         runtime.free(0)
+        _forget(driver, runtime, memory)
         _allocate(driver, runtime, job, memory)
     except Exception as error:
         problem = _words(error, job)
@@ -115,6 +118,17 @@ def _prepare(driver: Any, runtime: Any, job: say.Job, memory: Memory, channel: C
                 except Exception as error:
                     problem = _words(error, job)
     return say.Prepared(problem)
+
+
+def _forget(driver: Any, runtime: Any, memory: Memory) -> None:
+    """Nothing of the last job stays: neither its memory nor what its module kept in variables."""
+    for start, _ in memory.guarded.values():
+        runtime.free(start)
+    if memory.module:
+        driver.moduleUnload(memory.module)
+    memory.module = 0
+    for held in (memory.sizes, memory.addresses, memory.guarded, memory.digests):
+        held.clear()
 
 
 def _allocate(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> None:
@@ -134,10 +148,46 @@ def _allocate(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> None:
             memory.addresses[region.name] = start + GUARD + region.offset
         if region.fill is not None and region.nbytes:
             runtime.memset(memory.addresses[region.name], region.fill, region.nbytes)
+        if region.made is not None:
+            _make(driver, runtime, job, memory, region.made, memory.addresses[region.name])
     runtime.deviceSynchronize()
 
 
+def _ours(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> Ground:
+    """Our own kernels in this process."""
+    if memory.ground is None:
+        memory.ground = open_ground(driver, runtime, job.support)
+    return memory.ground
+
+
+def _make(driver: Any, runtime: Any, job: say.Job, memory: Memory, made: say.MadeHere, address: int) -> None:
+    ground = _ours(driver, runtime, job, memory)
+    target = runtime.malloc(made.nbytes) if made.wide else address
+    ground.make(made.form, made.count, target)
+    if made.nudge is not None:
+        ground.nudge(target, made.count, made.dtype, made.nudge)
+    if made.wide:
+        ground.widen(target, address, made.count)
+        runtime.deviceSynchronize()
+        runtime.free(target)
+
+
+def _watch(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> dict[str, bytes]:
+    """A digest of each region that must stay as it is."""
+    return {
+        region.name: _ours(driver, runtime, job, memory).digest(_bytes_of(region), memory.addresses[region.name], 0)
+        for region in job.regions
+        if region.watched and region.nbytes
+    }
+
+
+def _bytes_of(region: say.Region) -> timing.Output:
+    width = next(width for width in (8, 4, 2, 1) if region.nbytes % width == 0 and region.offset % width == 0)
+    return timing.Output(region.name, region.nbytes // width, width)
+
+
 def _run(driver: Any, runtime: Any, card: say.Card, job: say.Job, memory: Memory) -> say.Ran:
+    memory.digests = _watch(driver, runtime, job, memory)
     start = time.perf_counter()
     for step in job.steps:
         try:
@@ -149,7 +199,9 @@ def _run(driver: Any, runtime: Any, card: say.Card, job: say.Job, memory: Memory
             message = _launch_words(error, step, card) if isinstance(step, say.LaunchStep) else str(error)
             return say.Ran(kind, message, label, time.perf_counter() - start)
     seconds = time.perf_counter() - start
-    return say.Ran("", "", "", seconds, _overwritten(runtime, memory))
+    now = _watch(driver, runtime, job, memory)
+    changed = tuple(name for name, digest in memory.digests.items() if now[name] != digest)
+    return say.Ran("", "", "", seconds, _overwritten(runtime, memory), changed)
 
 
 def _step(driver: Any, runtime: Any, step: say.LaunchStep | say.FillStep | say.CopyStep, memory: Memory) -> None:
@@ -199,6 +251,15 @@ def _copy_out(runtime: Any, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
     if nbytes:
         runtime.memcpy(data.ctypes.data, address, nbytes, runtime.memcpyDeviceToHost)
     return data
+
+
+def _read(runtime: Any, address: int, request: say.Read) -> say.Chunk:
+    """The bytes asked for: in the answer, or in the file that both sides see."""
+    if not request.path:
+        return say.Chunk(request.region, request.start, _copy_out(runtime, address, request.nbytes).tobytes())
+    held = np.memmap(request.path, np.uint8, "r+", shape=(request.nbytes,))
+    runtime.memcpy(held.ctypes.data, address, request.nbytes, runtime.memcpyDeviceToHost)
+    return say.Chunk(request.region, request.start, b"")
 
 
 def _words(error: Exception, job: say.Job) -> str:

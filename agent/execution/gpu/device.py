@@ -1,12 +1,14 @@
-"""The local card as a :class:`~agent.execution.device.Device`: one fresh child process for each run."""
+"""The local card as a :class:`~agent.execution.device.Device`: a child process for each program."""
 
 import atexit
 import contextlib
 import ctypes
+import os
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from agent.execution.device import Answer, Bytes, Fault, Request, Where
 from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, contents, make_job
 from agent.execution.gpu.lock import LockCancelled
+from agent.execution.gpu.runners import MODULE, START_SECONDS, Runners
 from agent.execution.gpu.support import support
 from agent.execution.nvml import watch
 from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
@@ -27,26 +30,19 @@ from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
-_MODULE = "agent.execution.children.runner"
-_START_SECONDS = 60.0
+_SHARED = Path("/dev/shm")
+_THROUGH_FILE = 1 << 20
 _SLOWEST_COPY = 50e6  # bytes a second: below this something hangs
-IDLE_SECONDS = 20.0
 
 
 class Gpu:
-    """Runs each request in a runner of its own, which is killed afterwards; a warm one waits for the next.
-
-    The waiting runner holds a context on the card; it is let go after :data:`IDLE_SECONDS` without a request.
-    """
+    """Runs each program in a runner of its own; a fault, a crash or a hang costs that runner and nothing else."""
 
     emulated = False
 
     def __init__(self, card: say.Card) -> None:
         self.card = card
-        self._lock = threading.Lock()
-        self._warm: Child | None = None
-        self._ready: list[Child] = []
-        self._timer: threading.Timer | None = None
+        self.runners = Runners()
         self._figures: Figures | str | None = None
         atexit.register(self.close)
 
@@ -66,10 +62,15 @@ class Gpu:
             return _answer("refused", "a card runs whole launches; only the emulator can run chosen blocks")
         if (problem := self._refusal(request.build)) is not None:
             return _answer("refused", problem)
-        child = self._take()
+        child: Child | None = None
         try:
             with lock.held(self.card.address, False, request.cancelled):
-                return self._in_child(child, request)
+                child, fresh = self.runners.of(request.build.key)
+                answer = self._in_child(child, request, fresh)
+            if answer.status == "ok":
+                self.runners.keep(request.build.key, child)
+                child = None
+            return answer
         except LockCancelled:
             return _answer("cancelled", "the run was cancelled while another process was timing on the card", start)
         except BadRequest as error:
@@ -83,19 +84,13 @@ class Gpu:
         except ChildDied as death:
             return _answer("crashed", f"the process that ran it died: {death}", start)
         finally:
-            child.close()
-            self._prepare_next()
-
-    def close(self) -> None:
-        """Let the waiting runner go, and its memory on the card with it."""
-        with self._lock:
-            waiting, self._warm, self._ready = [self._warm, *self._ready], None, []
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-        for child in waiting:
             if child is not None:
                 child.close()
+            self.runners.rest()
+
+    def close(self) -> None:
+        """Let the runners go, and their memory on the card with them."""
+        self.runners.close()
 
     def figures(self) -> Figures | str:
         """The card's own peaks: from the cache of an earlier run, else measured now."""
@@ -104,12 +99,9 @@ class Gpu:
         return self._figures
 
     def ready(self, count: int) -> None:
-        """Start so many runners at once and wait until each has its context: nothing is begun while others time."""
-        fresh = [_start() for _ in range(count - len(self._ready))]
-        for child in fresh:
-            with contextlib.suppress(ChildDied, ChildTimeout):
-                child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS)
-                self._ready.append(child)
+        """Start so many runners at once, and let those go that hold programs: nothing is begun while others time."""
+        self.runners.release()
+        self.runners.ready(count)
 
     def race(self, race: Race) -> Timed:
         """Time two programs in one fresh process; whatever happens to it, the answer says so."""
@@ -134,7 +126,7 @@ class Gpu:
         try:
             request = ask(built, figures.flush)
             with lock.held(self.card.address, True, race.cancelled) as note:
-                child = self._take_ready()
+                child = self.runners.fresh()
                 foreign = self._foreign()
                 measured: Measured = child.converse(
                     lambda channel: _send(channel, request, racing.chunks(race)), race.seconds, race.cancelled
@@ -152,31 +144,20 @@ class Gpu:
         finally:
             if child is not None:
                 child.close()
-
-    def _take_ready(self) -> Child:
-        while self._ready:
-            child = self._ready.pop()
-            if child.alive:
-                return child
-            child.close()
-        child = self._take()
-        child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS)
-        return child
+            self.runners.rest()
 
     def _foreign(self) -> int:
         """Other processes that hold a compute context on the card. Ids say nothing inside a container, so they are
         counted: all but ours."""
         watching = watch(self.card.address)
         computing = None if isinstance(watching, str) else watching.computing()
-        with self._lock:
-            ours = 1 + len(self._ready) + (self._warm is not None)
-        return max(0, len(computing) - ours) if computing else 0
+        return max(0, len(computing) - 1 - self.runners.count) if computing else 0
 
     def _calibrated(self, request: Calibrate) -> Calibrated:
-        child = self._take_ready()
+        child = self.runners.fresh()
         try:
             with lock.held(self.card.address, True):
-                found: Calibrated = child.converse(lambda channel: _ask(channel, request, Calibrated), _START_SECONDS)
+                found: Calibrated = child.converse(lambda channel: _ask(channel, request, Calibrated), START_SECONDS)
                 return found
         except (ChildDied, ChildTimeout) as failure:
             return Calibrated(f"the process that measured the card failed: {failure}")
@@ -192,14 +173,16 @@ class Gpu:
             return f"the build is for {build.arch}, the {self.name} is {self.arch}: compile for {self.arch}"
         return None
 
-    def _in_child(self, child: Child, request: Request) -> Answer:
-        job = make_job(request)
+    def _in_child(self, child: Child, request: Request, fresh: bool) -> Answer:
+        built = support(self.arch)
+        job = make_job(request, b"" if isinstance(built, CompileFailure) else built.cubin)
         traffic = sum(image.nbytes for image in request.images) / _SLOWEST_COPY
-        card: say.Card = child.converse(lambda channel: channel.receive(say.Card), _START_SECONDS, request.cancelled)
-        if card.missing:
-            return _answer("unavailable", f"the GPU cannot be used: {card.missing}")
+        if fresh:
+            card: say.Card = child.converse(lambda channel: channel.receive(say.Card), START_SECONDS, request.cancelled)
+            if card.missing:
+                return _answer("unavailable", f"the GPU cannot be used: {card.missing}")
         prepared: say.Prepared = child.converse(
-            lambda channel: _upload(channel, job, request), _START_SECONDS + traffic, request.cancelled
+            lambda channel: _upload(channel, job, request), START_SECONDS + traffic, request.cancelled
         )
         if prepared.problem:
             return _answer("refused", prepared.problem)
@@ -211,39 +194,10 @@ class Gpu:
         sizes = {image.name: image.nbytes for image in request.images}
         outputs = child.converse(
             lambda channel: {name: _download(channel, name, sizes[name]) for name in request.outputs},
-            _START_SECONDS + traffic,
+            START_SECONDS + traffic,
             request.cancelled,
         )
         return _finished(ran, outputs, sizes)
-
-    def _take(self) -> Child:
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            child, self._warm = self._warm, None
-        if child is None or not child.alive:
-            child = _start()
-        return child
-
-    def _prepare_next(self) -> None:
-        fresh = _start()
-        with self._lock:
-            kept, self._warm = self._warm, self._warm or fresh
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = threading.Timer(IDLE_SECONDS, self.close)
-            self._timer.daemon = True
-            self._timer.start()
-        if kept is not None:  # another run's successor is already waiting
-            fresh.close()
-
-
-def _start() -> Child:
-    """A runner that is told to make its context at once; its answer is read when it is needed."""
-    child = Child(_MODULE)
-    child.post(say.Warm())
-    return child
 
 
 def _ask(channel: Channel, request: object, answer: type[T]) -> T:
@@ -272,11 +226,23 @@ def _upload(channel: Channel, job: say.Job, request: Request) -> say.Prepared:
 
 
 def _download(channel: Channel, name: str, nbytes: int) -> Bytes:
+    if nbytes >= _THROUGH_FILE and _SHARED.is_dir():
+        with contextlib.suppress(OSError):
+            return _through_file(channel, name, nbytes)
     data = np.empty(nbytes, np.uint8)
     for start in range(0, nbytes, CHUNK):
         chunk = _ask(channel, say.Read(name, start, min(CHUNK, nbytes - start)), say.Chunk)
         data[start : start + len(chunk.data)] = np.frombuffer(chunk.data, np.uint8)
     return data
+
+
+def _through_file(channel: Channel, name: str, nbytes: int) -> Bytes:
+    """By way of memory that both processes see; the file is gone when this returns, the memory with its last user.
+    Raises OSError where there is no room for it."""
+    with tempfile.NamedTemporaryFile(dir=_SHARED, prefix="cuda-lsp-") as file:
+        os.posix_fallocate(file.fileno(), 0, nbytes)
+        _ask(channel, say.Read(name, 0, nbytes, file.name), say.Chunk)
+        return np.asarray(np.memmap(file.name, np.uint8, "c", shape=(nbytes,)))
 
 
 def _answer(status: str, message: str, start: float | None = None) -> Answer:
@@ -299,7 +265,8 @@ def _failed(ran: say.Ran) -> Answer:
 def _finished(ran: say.Ran, outputs: dict[str, Bytes], sizes: dict[str, int]) -> Answer:
     faults = tuple(_overrun(name, offset, sizes[name]) for name, offset in ran.guards)
     message = "; ".join(fault.message for fault in faults)
-    return Answer("fault" if faults else "ok", outputs, None, faults, (), message, ran.seconds)
+    status, changed = "fault" if faults else "ok", frozenset(ran.changed)
+    return Answer(status, outputs, None, faults, (), message, ran.seconds, changed=changed)
 
 
 def _overrun(name: str, offset: int, nbytes: int) -> Fault:
@@ -332,10 +299,10 @@ def _probe(cancelled: Callable[[], bool] = never) -> say.Card:
 def _look(cancelled: Callable[[], bool]) -> say.Card:
     if not _driver_there():
         return say.Card("", 0, 0, 0, 0, missing="no NVIDIA driver on this machine")
-    child = Child(_MODULE)
+    child = Child(MODULE)
     try:
         card: say.Card = child.converse(
-            lambda channel: _ask(channel, say.AskCard(), say.Card), _START_SECONDS, cancelled
+            lambda channel: _ask(channel, say.AskCard(), say.Card), START_SECONDS, cancelled
         )
     except (ChildDied, ChildTimeout) as failure:
         return say.Card("", 0, 0, 0, 0, missing=f"the process that asks for the card failed: {failure}")

@@ -4,10 +4,12 @@ import struct
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from attrs import evolve
 
 from agent.execution.children import gpu_messages as say
 from agent.execution.device import Image, Poison, Recipe, Request
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep, PointerArgument, ValueArgument
+from agent.workload.forms import NUMBERS
 
 CHUNK = 64 << 20
 
@@ -16,14 +18,31 @@ class BadRequest(ValueError):
     """A request that no card could run, whatever the kernel does; the message says why."""
 
 
-def make_job(request: Request) -> say.Job:
-    """The job without the buffers' contents. Raises BadRequest for names that nothing has."""
+def make_job(request: Request, support: bytes = b"") -> say.Job:
+    """The job without the buffers' contents. ``support`` are our own kernels, or nothing: then every content comes from
+    here. Raises BadRequest for names that nothing has."""
     build = request.build
     names = {image.name for image in request.images}
     for name in request.outputs:
         _known(name, names, "an output")
     regions = tuple(_region(image, build.symbols, names) for image in request.images)
-    return say.Job(build.cubin, regions, tuple(make_step(step, build.entries, names) for step in request.steps))
+    if support:
+        regions = tuple(map(_made, regions, request.images))
+        regions = tuple(evolve(region, watched=region.name in request.watched) for region in regions)
+    steps = tuple(make_step(step, build.entries, names) for step in request.steps)
+    needed = any(region.made is not None or region.watched for region in regions)
+    return say.Job(build.cubin, regions, steps, support if needed else b"")
+
+
+def _made(region: say.Region, image: Image) -> say.Region:
+    """The region with contents that the card makes, where they can be made there."""
+    recipe = image.contents
+    if not region.follows or not isinstance(recipe, Recipe) or recipe.made is None:
+        return region
+    made = recipe.made
+    number = NUMBERS.get(made.form.scalar, -1)
+    here = say.MadeHere(made.form.packed(made.seed), made.form.count, made.form.nbytes, number, made.nudge, made.wide)
+    return evolve(region, follows=False, made=here)
 
 
 def _region(image: Image, symbols: Mapping[str, str], names: set[str]) -> say.Region:

@@ -9,7 +9,7 @@ from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.compiler.slices import compile_slice
 
 _FOLDER = Path(__file__).parent / "kernels"
-KERNELS = ("make", "sweep", "stain", "copy", "hold", "digest", "idle")
+KERNELS = ("make", "nudge", "widen", "sweep", "stain", "copy", "hold", "digest", "idle")
 
 
 @frozen

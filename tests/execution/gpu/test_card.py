@@ -10,7 +10,7 @@ import pytest
 
 from agent.execution.compiler import Build, Options, compile_slice
 from agent.execution.device import Answer, Image, Poison, Recipe, Request
-from agent.execution.gpu import Gpu, device
+from agent.execution.gpu import Gpu, runners
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, PointerArgument, ValueArgument
 from tests.execution.slices import HandSlice
 
@@ -111,6 +111,36 @@ def test_recipes_offsets_and_large_buffers(gpu: Gpu, build: Build) -> None:
     assert np.array_equal(answer.outputs["c"].view(np.float32), (np.arange(n) % 1000).astype(np.float32) * 2)
 
 
+COUNTER = """
+__device__ int calls;
+__global__ void count(int* c) { c[0] = ++calls; c[1] = c[2]; }
+"""
+
+
+def test_a_runner_of_the_same_program_forgets_between_runs(gpu: Gpu) -> None:
+    """Module variables start over, poison is new, guards are whole; the process stays."""
+    built = compile_slice(HandSlice(COUNTER, ("count",)), Options(arch=gpu.arch))
+    assert isinstance(built, Build)
+    one = BoundLaunch("count", (1, 1, 1), (1, 1, 1), 0, (PointerArgument("c"),))
+    pids = set()
+    for byte in (0xCB, 0x34, 0xCB):
+        answer = run(gpu, built, (one,), (Image("c", 12, Poison(byte)),))
+        assert answer.status == "ok", answer.message
+        assert answer.outputs["c"].view(np.int32)[0] == 1
+        assert (answer.outputs["c"][4:] == byte).all()
+        pids.add(gpu.runners._kept[built.key].pid)
+    assert len(pids) == 1
+
+
+def test_another_program_gets_another_process(gpu: Gpu, build: Build) -> None:
+    assert is_sum(add(gpu, build))
+    built = compile_slice(HandSlice(COUNTER, ("count",)), Options(arch=gpu.arch))
+    assert isinstance(built, Build)
+    one = BoundLaunch("count", (1, 1, 1), (1, 1, 1), 0, (PointerArgument("c"),))
+    assert run(gpu, built, (one,), (Image("c", 12, Poison()),)).status == "ok"
+    assert gpu.runners._kept[built.key].pid != gpu.runners._kept[build.key].pid
+
+
 def test_a_write_past_the_end_is_found_by_the_guard_band(gpu: Gpu, build: Build) -> None:
     answer = run(gpu, build, (launch("overrun", "c", N),), (Image("c", 4 * N, Poison()),))
     assert answer.status == "fault"
@@ -150,8 +180,9 @@ def test_an_endless_kernel_can_be_cancelled(gpu: Gpu, build: Build) -> None:
 
 
 def test_a_killed_runner_is_an_answer(gpu: Gpu, build: Build) -> None:
-    child = gpu._warm or gpu._take()
-    gpu._warm = child
+    gpu.close()
+    child = gpu.runners._take()
+    gpu.runners._warm = child
 
     def murder() -> None:
         time.sleep(3.0)
@@ -214,10 +245,10 @@ def test_a_build_for_another_card_is_refused(gpu: Gpu) -> None:
 
 
 def test_the_waiting_runner_is_let_go_when_idle(gpu: Gpu, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(runners, "IDLE_SECONDS", 1.0)
     assert is_sum(add(gpu, build))
-    waiting = gpu._warm
-    assert waiting is not None and waiting.alive
+    waiting = [gpu.runners._warm, *gpu.runners._kept.values()]
+    assert len(waiting) == 2 and all(child is not None and child.alive for child in waiting)
     time.sleep(2.5)
-    assert gpu._warm is None and not waiting.alive
+    assert gpu.runners.count == 0 and not any(child.alive for child in waiting if child is not None)
     assert is_sum(add(gpu, build))

@@ -26,6 +26,9 @@ class HostRuntime:
         self.held.append(ctypes.create_string_buffer(size + 256))
         return (ctypes.addressof(self.held[-1]) + 255) // 256 * 256
 
+    def free(self, address: int) -> None:
+        self.freed = [*getattr(self, "freed", []), address]
+
     def memset(self, address: int, byte: int, size: int) -> None:
         ctypes.memset(address, byte, size)
 

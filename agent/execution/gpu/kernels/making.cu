@@ -257,3 +257,28 @@ static __device__ void fill(const Form& f, const Tables& tables, void* out, u64 
 extern "C" __global__ void make(Form f, Tables tables, void* out, u64 first, u64 last) {
     fill(f, tables, out, first, last);
 }
+
+// Every float one unit in the last place up or down; zeros, what is not finite, and the largest finite value stay.
+extern "C" __global__ void nudge(void* data, u64 count, int dtype, u64 seed) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        bool up = (i + seed) * golden() >> 63;
+        if (dtype == F64) {
+            u64 bits = ((u64*)data)[i], magnitude = bits & 0x7FFFFFFFFFFFFFFFull;
+            if (magnitude > 0 && magnitude < 0x7FEFFFFFFFFFFFFFull) ((u64*)data)[i] = up ? bits + 1 : bits - 1;
+        } else if (dtype == F32) {
+            u32 bits = ((u32*)data)[i], magnitude = bits & 0x7FFFFFFFu;
+            if (magnitude > 0 && magnitude < 0x7F7FFFFFu) ((u32*)data)[i] = up ? bits + 1 : bits - 1;
+        } else {
+            unsigned short bits = ((unsigned short*)data)[i];
+            u32 magnitude = bits & 0x7FFFu, infinite = dtype == F16 ? 0x7C00u : 0x7F80u;
+            if (magnitude > 0 && magnitude < infinite - 1)
+                ((unsigned short*)data)[i] = (unsigned short)(up ? bits + 1 : bits - 1);
+        }
+    }
+}
+
+extern "C" __global__ void widen(const float* from, double* to, u64 count) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) to[i] = from[i];
+}
