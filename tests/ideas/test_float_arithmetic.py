@@ -54,6 +54,8 @@ FORMS = {
     "y[i] = 1.0f / sqrtf(x[i]);": "y[i] = rsqrtf(x[i]);",
     "y[i] = (x[i] + 1.0f) / sqrt(x[i] * 2.0f);": "y[i] = (x[i] + 1.0f) * rsqrtf(x[i] * 2.0f);",
     "y[i] = x[i] / 3.0f;": "y[i] = x[i] * (1.0f / 3.0f);",
+    "y[i] = 1.0f / (x[i] * sqrtf(x[i] + 1.0f));": "y[i] = rsqrtf(x[i] + 1.0f) / x[i];",
+    "y[i] = 3.0f / (sqrtf(x[i]) * (x[0] + 1.0f));": "y[i] = 3.0f * rsqrtf(x[i]) / (x[0] + 1.0f);",
     "y[i] = powf(x[i], 4.0f);": "y[i] = ((x[i] * x[i]) * (x[i] * x[i]));",
     "y[i] = 2.0f * x[i] / 7.0f / x[0];": "y[i] = 2.0f * x[i] * (1.0f / 7.0f) / x[0];",
 }

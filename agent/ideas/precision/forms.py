@@ -5,12 +5,14 @@ import struct
 
 from tree_sitter import Node
 
+from agent.analysis.formulas import ATOMIC
 from agent.analysis.syntax import arguments, bare, callee, descendants, text
 from agent.analysis.types import type_of
 from agent.ideas.precision.doubles import Change
 from agent.ideas.precision.powers import product
 from agent.ideas.view import View
 
+ONES = ("1.0f", "1.f", "1", "1.0F")
 ROOTS = ("sqrtf", "sqrt", "__fsqrt_rn")
 INTRINSICS = {
     "expf": "__expf", "exp": "__expf", "logf": "__logf", "log": "__logf", "log2f": "__log2f", "log10f": "__log10f",
@@ -54,13 +56,31 @@ def _quotient(view: View, node: Node) -> str | None:
         return None
     if callee(right) in ROOTS and len(arguments(right)) == 1:
         root = f"rsqrtf({text(arguments(right)[0])})"
-        one = text(bare(left)) in ("1.0f", "1.f", "1", "1.0F")
-        return root if one else f"{text(left)} * {root}"
+        return root if text(bare(left)) in ONES else f"{text(left)} * {root}"
+    rooted = _rooted(right)
+    if rooted is not None:
+        root, other = rooted
+        one = text(bare(left)) in ONES
+        return f"{root} / {other}" if one else f"{text(left)} * {root} / {other}"
     constant = not any(True for _ in descendants(left, "identifier"))  # the compiler divides constants itself
     if constant or right.type != "number_literal":
         return None
     if type_of(left, view.facts.symbols) == "f32" and _rounds(text(right)):
         return f"{text(left)} * (1.0f / {text(right)})"
+    return None
+
+
+def _rooted(divisor: Node) -> tuple[str, str] | None:
+    """(reciprocal root, other factor) of a divisor ``b * sqrtf(c)``."""
+    left, right = bare(divisor.child_by_field_name("left")), bare(divisor.child_by_field_name("right"))
+    if divisor.type != "binary_expression" or text(divisor.child_by_field_name("operator")) != "*":
+        return None
+    for root, other in ((left, right), (right, left)):
+        if root is not None and other is not None and callee(root) in ROOTS and len(arguments(root)) == 1:
+            spelled = (
+                text(other) if other.type in ATOMIC or other.type == "subscript_expression" else f"({text(other)})"
+            )
+            return f"rsqrtf({text(arguments(root)[0])})", spelled
     return None
 
 
