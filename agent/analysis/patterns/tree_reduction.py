@@ -63,7 +63,7 @@ def tree_reduction(loop: Loop, facts: Facts) -> TreeReduction | None:
     found = combination(steps[-1], lambda node: node.type == "subscript_expression") if steps else None
     if found is None or any(statement.type != "declaration" for statement in steps[:-1]):
         return None
-    shape = _halving(loop, condition, facts) if loop.step_kind == "/" else _doubling(loop, condition, found, facts)
+    shape = halving(loop, condition, facts) if loop.step_kind == "/" else _doubling(loop, condition, found, facts)
     if shape is None:
         return None
     thread_node, target_index, width = shape
@@ -80,7 +80,7 @@ def tree_reduction(loop: Loop, facts: Facts) -> TreeReduction | None:
     )
 
 
-def _halving(loop: Loop, condition: Node, facts: Facts) -> tuple[Node, Poly, int] | None:
+def halving(loop: Loop, condition: Node, facts: Facts) -> tuple[Node, Poly, int] | None:
     """``for (s = width / 2; s > 0; s /= 2) if (thread < s) a[thread] op= a[thread + s]``"""
     compared = _less_than(condition)
     if compared is None or value(compared[1], facts.scope) != unknown(loop.atom):

@@ -59,7 +59,7 @@ class Site:
 
 def site(tree: TreeReduction, view: View) -> Site | str:
     """The site of a tree, or why shuffles cannot replace it."""
-    reason = _block(tree, view) or _type(tree, view) or _participation(tree, view.facts)
+    reason = block_fits(tree.width, tree.thread, view) or _type(tree, view) or participation(tree.statement, view.facts)
     if reason is not None:
         return reason
     body = tree.statement.parent
@@ -86,18 +86,20 @@ def site(tree: TreeReduction, view: View) -> Site | str:
     )
 
 
-def _block(tree: TreeReduction, view: View) -> str | None:
+def block_fits(width: int, thread: Poly, view: View) -> str | None:
+    """Why a tree over ``width`` values, in which a thread has the number ``thread``, is none over whole warps of the
+    block."""
     x, threads = view.block[0], view.threads
     if x is None or threads is None:
         return "the block's size is not a fixed number, so nothing shows that it is a whole number of warps"
-    if tree.width != threads:
-        return f"the tree folds {tree.width} values but the block has {threads} threads"
+    if width != threads:
+        return f"the tree folds {width} values but the block has {threads} threads"
     if not WARP <= threads <= MOST_THREADS or threads & (threads - 1):
         return f"a block of {threads} threads is no power of two between {WARP} and {MOST_THREADS}"
     linear = unknown(Atom("threadIdx.x"))
     if view.block[1:] != (1, 1):
         linear = linear + number(x) * unknown(Atom("threadIdx.y"))
-    if view.block[2] != 1 or tree.thread != linear:
+    if view.block[2] != 1 or thread != linear:
         return "the tree's index is not the thread's linear index in the block"
     return None
 
@@ -115,13 +117,13 @@ def _type(tree: TreeReduction, view: View) -> str | None:
     return None
 
 
-def _participation(tree: TreeReduction, facts: Facts) -> str | None:
+def participation(statement: Node, facts: Facts) -> str | None:
     """All lanes must take part in a shuffle: none may have left, and none may be elsewhere."""
-    for leave in returns_before(tree.statement, facts.body):
+    for leave in returns_before(statement, facts.body):
         if not all(is_uniform(test, facts.scope) for test in conditions(leave, facts.body)):
             line = facts.document.line(leave.start_byte)
             return f"some threads of a block may return at line {line}, before the tree, and a shuffle needs all lanes"
-    for test in conditions(tree.statement, facts.body):
+    for test in conditions(statement, facts.body):
         if not is_uniform(test, facts.scope):
             return f"the tree stands under `{text(test)}`, which may differ between threads of a block"
     return None
