@@ -5,6 +5,7 @@ itself, and not the user, says what stands there.
 """
 
 import json
+import logging
 import re
 import time
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 from agent.source.lexing import word_set
 from cuda_lsp.transport import Tracer
+
+log = logging.getLogger(__name__)
 
 # values of these keys are words of the protocol or of ours
 _PLAIN = word_set(
@@ -23,15 +26,24 @@ _WORD = re.compile(r"[\w$./-]{0,80}")
 
 
 def open_trace(file: Path, with_source: bool) -> Tracer:
-    """A function that takes ``in`` or ``out`` and a message as plain JSON, and writes it down at once."""
+    """A function that takes ``in`` or ``out`` and a message as plain JSON, and writes it down at once. A disk that is
+    full ends the trace and nothing else."""
     stream = file.open("a", encoding="utf-8")
     began = time.monotonic()
+    full = False
 
     def write(direction: str, message: Any) -> None:
+        nonlocal full
+        if full:
+            return
         told = message if with_source else without_text(message)
         line = {"ms": round((time.monotonic() - began) * 1e3, 3), "direction": direction, "message": told}
-        stream.write(json.dumps(line) + "\n")
-        stream.flush()
+        try:
+            stream.write(json.dumps(line) + "\n")
+            stream.flush()
+        except OSError as error:
+            full = True
+            log.warning("the trace ends here: %s", error)
 
     return write
 

@@ -52,6 +52,8 @@ def _start_log(file: str | None) -> None:
     handler = logging.FileHandler(_writable(file, "--log"), encoding="utf-8") if file else logging.StreamHandler()
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=logging.WARNING, format=form, handlers=[handler])
+    # a log that cannot be written (a full disk, an editor that closed our standard error) is nobody's business
+    logging.raiseExceptions = False
     logging.getLogger("cuda_lsp").setLevel(logging.INFO)
     # it would log whole messages, with the source in them
     logging.getLogger("pygls").setLevel(logging.CRITICAL)

@@ -176,14 +176,25 @@ def read_options(command: str, told: object) -> Options:
         told = {_LONE[command]: told}
     if not isinstance(told, Mapping) or not set(told) <= set(_SETTABLE):
         raise JsonRpcInvalidParams(f"the options of {command} are an object with some of {', '.join(_SETTABLE)}")
+    if wrong := [name for name, value in told.items() if not _fits(value, getattr(Options(), name))]:
+        raise JsonRpcInvalidParams(f"the option {wrong[0]} of {command} cannot be {told[wrong[0]]!r}")
     try:
         options: Options = cattrs.structure({**attrs.asdict(Options()), **told}, Options)
         Scope(options.scope)
         _DEVICES.index(options.device)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
-    if not isinstance(told.get("idea", ""), str) or len(options.idea) > LONGEST_IDEA:
-        raise JsonRpcInvalidParams(f"an idea is a text of at most {LONGEST_IDEA} characters")
+    if len(options.idea) > LONGEST_IDEA:
+        raise JsonRpcInvalidParams(f"an idea has at most {LONGEST_IDEA} characters")
     if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):
         raise JsonRpcInvalidParams(f"at most {', '.join(f'{most} {name}' for name, most in _MOST.items())}")
     return options
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whether a value is of the kind of the default: what is of another must not be taken for something."""
+    if isinstance(default, tuple):
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
