@@ -117,6 +117,26 @@ def test_a_branch_on_loaded_values_goes_on_with_the_next_element() -> None:
     np.testing.assert_array_equal(found[:1021], expected[:1021])
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y[i] = y[i] + x[i];", lambda x, y: y + x),
+        ("if (x[i] > 9.0f) y[i] = 1.0f;\n    else y[i] = 2.0f;", lambda x, y: np.where(x > 9, 1, 2)),
+        ("if (x[i] > 9.0f || y[i] > 6.0f) y[i] = 1.0f;", lambda x, y: np.where((x > 9) | (y > 6), 1, y)),
+        (
+            "if (x[i] > 9.0f) {\n        y[i] = 1.0f;\n    } else { y[i] += 2.0f; }",
+            lambda x, y: np.where(x > 9, 1, y + 2),
+        ),
+    ],
+)
+def test_the_old_value_is_loaded_where_it_counts(body: str, expected) -> None:  # type: ignore[no-untyped-def]
+    request = ask(scale(f"if (i >= n) return;\n    {body}"))
+    (candidate,) = candidates(request, NAME)
+    assert ("auto y_pack = load_pack" in candidate.code) is ("2.0f;" not in body or "+=" in body)
+    x, y, found = ran(request, candidate, 1021)
+    np.testing.assert_array_equal(found[:1021], expected(x, y)[:1021])
+
+
 def plane(index: str = "row * cols + col", cols: int = 256) -> str:
     return f"""\
 // cuda-lsp: workload
@@ -159,7 +179,10 @@ REFUSED = {
         scale("if (i >= n) return;\n    y[i] = x[i];\n    y[i + 1] += 1.0f;"),
         "written at one index",
     ),
-    "at times only": (scale("if (i >= n) return;\n    if (n > 5 * i) y[i] = 1.0f;"), "inside a branch"),
+    "at times only": (
+        scale("if (i >= n) return;\n    if (n > 5 * i) y[i] = 1.0f;").replace("f32[n + 8]", "f32[n / 5 + 1]"),
+        "inside a branch",
+    ),
     "an atomic": (scale("if (i >= n) return;\n    atomicAdd(&y[i], x[i]);"), "atomicAdd"),
     "a barrier": (scale("if (i >= n) return;\n    __syncthreads();\n    y[i] = x[i];"), "work together"),
     "packs already": (scale("if (i >= n) return;\n    y[i] = x[i];", element="float4", dtype="f32x4"), "no element of"),

@@ -1,31 +1,14 @@
-"""Which buffers a kernel's pointers may share, as far as its launches say."""
+"""Which of a kernel's pointers share no buffer, as far as its launches and its signature say."""
 
 from agent.analysis.symbols import Symbol
+from agent.ideas.buffers import may_be_one
 from agent.ideas.view import View
 
 
 def apart(view: View, one: Symbol, other: Symbol) -> bool:
     """Whether two pointer parameters are handed different buffers in every launch of the plan, or are promised to be
     apart by ``__restrict__``. Swaps exchange buffers, and keep different names different."""
-    if one is other:
-        return False
-    if one.restrict and other.restrict:
-        return True
-    return all(
-        (first := _buffers(view, place, one)) and (second := _buffers(view, place, other)) and not first & second
-        for place in range(len(view.launches))
-    )
-
-
-def _buffers(view: View, place: int, symbol: Symbol) -> frozenset[str]:
-    """The buffers that a launch hands to a pointer parameter; empty where that is not known."""
-    names = [parameter.name for parameter in view.kernel.parameters]
-    launch = view.launches[place]
-    if symbol.name not in names or len(launch.arguments) != len(names):
-        return frozenset()
-    buffers = {buffer.name for buffer in view.request.workload.buffers}
-    buffers |= {scratch.name for scratch in view.request.plan.scratch}
-    return frozenset(launch.arguments[names.index(symbol.name)].names & buffers)
+    return one is not other and ((one.restrict and other.restrict) or not may_be_one(view, one, other))
 
 
 def written_apart(view: View, symbol: Symbol) -> bool:

@@ -10,7 +10,7 @@ from agent.analysis.affine import Poly, unknown
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.straight import Piece, flat, pieces
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import LOOPS, ancestors, contains, enclosing, expression_of, text
+from agent.analysis.syntax import LOOPS, ancestors, contains, enclosing, text
 from agent.ideas.elements.buffers import apart
 from agent.ideas.elements.front import split
 from agent.ideas.elements.pieces import at
@@ -18,6 +18,7 @@ from agent.ideas.elements.places import Place, bound, place, reached, thread_num
 from agent.ideas.exchange.cost import LOOP_WEIGHT, lanes
 from agent.ideas.exchange.plane import obstacles
 from agent.ideas.rewriting import source_text
+from agent.ideas.vectors.reached import is_there, written_first
 from agent.ideas.vectors.strides import obstacle, strides
 from agent.ideas.view import View
 
@@ -114,7 +115,7 @@ def _made(
     work: tuple[Piece, ...],
     limit: Node | None,
 ) -> Site | str:
-    groups = _groups(view, variable, loop, work)
+    groups = _groups(view, loop, work, limit)
     if isinstance(groups, str):
         return groups
     widths = _widths(view, groups, variable, at_place, limit)
@@ -123,7 +124,7 @@ def _made(
     return Site(variable, at_place, loop, head, work, limit, groups, widths)
 
 
-def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piece]) -> tuple[Group, ...] | str:
+def _groups(view: View, loop: Loop | None, work: Sequence[Piece], limit: Node | None) -> tuple[Group, ...] | str:
     by_element: dict[tuple[Symbol, Poly], list[Access]] = {}
     for piece in work:
         for access in view.facts.accesses_in(piece.node):
@@ -140,7 +141,7 @@ def _groups(view: View, variable: Symbol, loop: Loop | None, work: Sequence[Piec
     found: list[Group] = []
     crooked = ""
     for (root, rest), accesses in by_element.items():
-        group = _group(view, root, rest, accesses, work)
+        group = _group(view, root, rest, accesses, work, limit)
         stored = any(access.writes for access in accesses)
         if isinstance(group, str):
             if stored:
@@ -192,34 +193,25 @@ def rest_of(view: View, index: Poly, loop: Loop | None) -> Poly | None:
     return None if hidden or inner else rest
 
 
-def _group(view: View, root: Symbol, rest: Poly, accesses: Sequence[Access], work: Sequence[Piece]) -> Group | str:
+def _group(
+    view: View, root: Symbol, rest: Poly, accesses: Sequence[Access], work: Sequence[Piece], limit: Node | None
+) -> Group | str:
     size = view.element_bytes(accesses[0])
     spelled = source_text(view.document, accesses[0].node)
     if size is None or size not in (1, 2, 4, 8):
         return f"`{spelled}` is no element of 1, 2, 4 or 8 bytes"
     if "volatile" in root_declaration(view, root):
         return f"{root.name} is volatile"
-    always = [access for access in accesses if not _sometimes(access.node, work)]
-    if not always:
+    fresh = written_first(work, accesses)
+    always = any(not _sometimes(access.node, work) for access in accesses)
+    if not (fresh or always or is_there(view, root, rest, limit)):
         return f"`{spelled}` is touched inside a branch only, so its neighbours need not exist"
     stored = any(access.writes for access in accesses)
-    first = accesses[0]
-    written_first = first in always and _plain_store(first, work)
-    return Group(root, tuple(accesses), rest, size, not written_first, stored)
+    return Group(root, tuple(accesses), rest, size, not fresh, stored)
 
 
 def root_declaration(view: View, root: Symbol) -> str:
     return next((one.type for one in view.kernel.parameters if one.name == root.name), "")
-
-
-def _plain_store(access: Access, work: Sequence[Piece]) -> bool:
-    """Whether the access is the left side of an ``=`` that is a statement of its own, and nothing on its right reads
-    the element."""
-    piece = next(piece for piece in work if contains(piece.node, access.node))
-    assignment = expression_of(piece.node)
-    if assignment is None or assignment.type != "assignment_expression":
-        return False
-    return assignment.child_by_field_name("left") == access.node and access.writes and not access.reads
 
 
 def _sometimes(node: Node, work: Sequence[Piece]) -> bool:
