@@ -52,6 +52,8 @@ def pair_loop(loop: Loop, facts: Facts) -> PairLoop | str:
     streams = []
     for access in inside:
         index = access.index
+        if access.space in ("constant", "local") and access.reads and not access.writes:
+            continue
         if access.space != "global" or index is None:
             return f"where `{text(access.node)}` points cannot be followed"
         if loop.atom not in index.atoms:

@@ -33,7 +33,7 @@ def site(view: View) -> Site | str:
     obstacle = obstacles(view)
     if obstacle is not None:
         return obstacle
-    if any(access.atomic or access.space == "shared" for access in facts.accesses) or facts.barriers:
+    if any(access.space == "shared" for access in facts.accesses) or facts.barriers:
         return "its threads exchange data already"
     places = coordinates(facts)
     if isinstance(places, str):
