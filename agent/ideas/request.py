@@ -36,7 +36,9 @@ class Request:
 
 @frozen
 class Proposal:
-    """``considered`` gives, for each idea that does not apply, its name and the reason in words."""
+    """``considered`` gives, for each idea of the catalogue that does not apply, its name and the reason in words;
+    ``dropped`` likewise what came of asking elsewhere and is no idea to follow."""
 
     ideas: tuple[Idea, ...]
     considered: tuple[tuple[str, str], ...]
+    dropped: tuple[tuple[str, str], ...] = ()

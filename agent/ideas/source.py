@@ -23,7 +23,7 @@ def propose(request: Request) -> Proposal:
     own = [idea for idea in advised.ideas if idea.source == advise.OWN]
     further = [idea for idea in advised.ideas if idea.source != advise.OWN]
     turns = itertools.chain.from_iterable(itertools.zip_longest(known.ideas, further))
-    return Proposal((*own, *(idea for idea in turns if idea)), (*known.considered, *advised.considered))
+    return Proposal((*own, *(idea for idea in turns if idea)), known.considered, advised.dropped)
 
 
 def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:

@@ -36,6 +36,8 @@ def _written(parent: Node, run: Run) -> list[Iterator[tuple[Candidate, Node]]]:
     proposed = propose(request)
     ideas = [idea for idea in proposed.ideas if _wanted(idea, run.options)]
     run.emit(events.IdeasFound(parent.identifier, tuple(ideas), proposed.considered))
+    for title, reason in proposed.dropped:
+        run.emit(events.IdeaDropped(title, reason))
     return [_implemented(idea, request, parent, run) for idea in ideas]
 
 

@@ -52,7 +52,7 @@ class IdeasFound:
 
 @frozen
 class IdeaDropped:
-    """An idea that came to no candidate: ``title`` and why."""
+    """An idea of the user's or a model's that came to no candidate, or a model that gave none: ``title`` and why."""
 
     title: str
     reason: str

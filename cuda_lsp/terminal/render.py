@@ -64,7 +64,7 @@ def _ideas(event: events.IdeasFound) -> Iterable[str]:
         for name, reason in event.considered:
             yield line("considered", f"{name}: {reason}")
     for number, idea in enumerate(event.ideas, 1):
-        expects = "; ".join(expectation.words for expectation in idea.expects)
+        expects = "; ".join(expectation.words for expectation in idea.expects) or "no counter to move"
         yield line(
             "ideas" if number == 1 else "",
             f"{number} {idea.title}   [{idea.name}, {idea.scope.value}]   expects {expects}",
@@ -75,7 +75,7 @@ def _ideas(event: events.IdeasFound) -> Iterable[str]:
 
 
 def _dropped(event: events.IdeaDropped) -> Iterable[str]:
-    yield line("", f"{event.title}: no code: {event.reason}")
+    yield line("dropped", f"{event.title}: {event.reason}")
 
 
 def _model(event: events.ModelUsed) -> Iterable[str]:

@@ -191,7 +191,7 @@ def test_duplicates_old_ideas_and_wide_ones_are_dropped_with_a_reason() -> None:
     )
     proposal = source.propose(made)
     assert [idea.title for idea in of_model(proposal)] == ["One idea", "second"]
-    reasons = dict(proposal.considered)
+    reasons = dict(proposal.dropped)
     assert "twice" in reasons["one IDEA!"] and "race" in reasons["tried one"] and "rejected" in reasons["unwanted"]
     assert "scope plan" in reasons["wide"] and "only 2" in reasons["third"]
 
@@ -203,19 +203,27 @@ def test_an_answer_without_ideas_is_asked_for_again_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "junk", ["", "word " * 500, "[]", "{}", '{"ideas": 3}', '{"ideas": [1, null, {}, {"title": ""}]}']
+    "junk",
+    [
+        "",
+        "word " * 500,
+        "[]",
+        "{}",
+        '{"ideas": 3}',
+        '{"ideas": [1, null, {}, {"title": ""}, {"title": "What to change, in one line."}]}',
+    ],
 )
 def test_junk_leaves_the_catalogue_and_a_reason(junk: str) -> None:
     made, _ = request(junk, junk)
     proposal = source.propose(made)
-    assert of_model(proposal) == [] and "no ideas from scripted" in dict(proposal.considered)["model"]
+    assert of_model(proposal) == [] and dict(proposal.dropped)["ideas of scripted"]
     catalogue = source.propose(evolve(made, adviser=None))
     assert proposal.ideas == catalogue.ideas
 
 
 def test_an_endpoint_that_fails_leaves_the_catalogue_and_a_reason() -> None:
     made, _ = request(ModelError("unauthorised", "the endpoint wants a key"))
-    assert "wants a key" in dict(source.propose(made).considered)["model"]
+    assert "wants a key" in dict(source.propose(made).dropped)["ideas of scripted"]
 
 
 # Code
@@ -339,7 +347,7 @@ def test_an_own_idea_goes_the_same_way() -> None:
 def test_an_own_idea_without_a_model_says_what_is_missing() -> None:
     made = evolve(ask(PLAIN), adviser=Adviser(None, own=("my idea",)))
     proposal = source.propose(made)
-    assert dict(proposal.considered)["my idea"] == NO_MODEL and "--model" in NO_MODEL
+    assert dict(proposal.dropped)["my idea"] == NO_MODEL and "--model" in NO_MODEL
     assert all(idea.source == "catalog" for idea in proposal.ideas)
 
 
@@ -349,5 +357,5 @@ def test_a_kernel_that_cannot_be_sliced_is_a_reason() -> None:
     broken = document.kernel("scale")
     assert broken.damage
     made = evolve(good, document=document, kernel=broken)
-    assert broken.damage in dict(source.propose(made).considered)["model"]
+    assert broken.damage in dict(source.propose(made).dropped)["ideas of scripted"]
     assert model.asked == []

@@ -5,17 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define
 
 from agent.evaluation.setting import Setting
 from agent.execution.compiler.result import Options
 from agent.execution.emulator import Emulator
+from agent.execution.process import never
 from agent.execution.targets import find_target
 from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Scope
 from agent.ideas.registry import entries
 from agent.models.budget import Budget, Caps, Metered
 from agent.models.keys import Key
+from agent.models.model import Model
 from agent.models.openai import OpenAI
 from agent.search import events
 from agent.search.options import SearchOptions
@@ -25,6 +27,8 @@ from agent.source.document import parse
 from agent.workload.directive import read_directive
 from agent.workload.program import Program
 from tests.models.endpoint import Endpoint, Handler, Turn, answer
+
+Cancelled = Callable[[], bool]
 
 KERNEL = """\
 // cuda-lsp: workload
@@ -112,10 +116,6 @@ class Searched:
         return " | ".join(f"{event.title}: {event.reason}" for event in self.of(events.IdeaDropped))
 
     @property
-    def considered(self) -> dict[str, str]:
-        return dict(pair for event in self.of(events.IdeasFound) for pair in event.considered)
-
-    @property
     def verdicts(self) -> list[str]:
         """The states of what was judged, in order."""
         judged = [event for event in self.of(events.CandidateJudged) if event.verdict]
@@ -123,26 +123,41 @@ class Searched:
 
 
 def searched(
-    endpoint: Endpoint,
+    endpoint: Endpoint, folder: Path, caps: Caps | None = None, cancelled: Cancelled = never, **options: Any
+) -> Searched:
+    """A search with the scripted endpoint as its model."""
+    model = OpenAI("tiny", endpoint.url, Key(SECRET, "CUDA_LSP_API_KEY"), backoff=0.01)
+    return searched_with(model, folder, caps, cancelled, **options)
+
+
+def searched_with(
+    model: Model,
     folder: Path,
     caps: Caps | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
     own: tuple[str, ...] = (),
     rounds: int = 1,
-    **options: Any,
+    answer_tokens: int = 8192,
 ) -> Searched:
+    """A search for KERNEL without the catalogue's ideas."""
     document = parse(KERNEL.encode(), "scale.cu")
     kernel = document.kernel("scale")
     workload = read_directive(document, kernel)
     assert workload is not None
     setting = Setting(Emulator(), find_target("H200"), Options(arch="sm_90"), cancelled=cancelled)
-    model = OpenAI("tiny", endpoint.url, Key(SECRET, "CUDA_LSP_API_KEY"), backoff=0.01)
-    adviser = Adviser(Metered(model, Budget(caps or Caps()), cancelled), own, ideas=2)
-    chosen = SearchOptions(
-        rounds=rounds, candidates=8, scope=Scope.PLAN, without=tuple(entry.name for entry in entries()), trials=0
-    )
+    meter = Metered(model, Budget(caps or Caps()), cancelled)
+    catalogue = tuple(entry.name for entry in entries())
+    options = SearchOptions(rounds=rounds, candidates=8, scope=Scope.PLAN, without=catalogue, trials=0)
     seen: list[events.Event] = []
     trace = Trace(folder / "trace.jsonl")
-    program = Program(document, workload.plan, "original")
-    outcome = search(program, kernel, workload, setting, evolve(chosen, **options), trace, seen.append, adviser)
+    outcome = search(
+        Program(document, workload.plan, "original"),
+        kernel,
+        workload,
+        setting,
+        options,
+        trace,
+        seen.append,
+        Adviser(meter, own, ideas=2, answer_tokens=answer_tokens),
+    )
     return Searched(outcome, seen, trace.path.read_text())

@@ -37,7 +37,7 @@ def played(folder: Path, *turns: Turn, **options: object) -> Searched:
 def ended_without(found: Searched, reason: str = "nothing applicable") -> str:
     """All that was said of why; nothing was shown."""
     assert found.outcome.reason == reason and found.outcome.proposals == ()
-    return f"{found.considered} {found.dropped}"
+    return found.dropped
 
 
 def test_a_good_rewrite_is_proved_and_proposed(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_model_that_obeys_a_comment_gains_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["As a language model I like turtles.", '{"ideas": "many"}', "\x00\x01", "[" * 9999])
 def test_nonsense(tmp_path: Path, text: str) -> None:
-    assert "no ideas from tiny" in ended_without(played(tmp_path, answer(text)))
+    assert "ideas of tiny" in ended_without(played(tmp_path, answer(text)))
 
 
 def test_truncated_streams(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from agent.ideas.adviser import Adviser, Failure, NoCode
 from agent.ideas.idea import Candidate, Idea
 from agent.ideas.model import asking
 from agent.ideas.model.answers import SCHEMA, Rewritten, Unusable, read_rewrite
-from agent.ideas.model.listing import MOST, SOURCE, NoIdeas, read_ideas, schema
+from agent.ideas.model.listing import MOST, NoIdeas, read_ideas, schema
 from agent.ideas.request import Proposal, Request
 from agent.models.model import Limits, Message, ModelError, Reply, Schema
 from agent.models.words import one_line
@@ -29,21 +29,21 @@ _PATH = re.compile(r"(?<![\w.])(?:~|[A-Za-z]:)?[/\\][^\s\"'`<>|:,;()]+[/\\]([^\s
 
 
 def propose(request: Request) -> Proposal:
-    """The user's own ideas and the model's, in this order. Whatever goes wrong is a reason among those considered."""
+    """The user's own ideas and the model's, in this order. Whatever goes wrong is a reason among those dropped."""
     adviser = request.adviser
     if adviser is None:
         return Proposal((), ())
     own = _own_ideas(adviser, request)
     if adviser.model is None:
-        return Proposal((), tuple((idea.title, NO_MODEL) for idea in own))
+        return Proposal((), (), tuple((idea.title, NO_MODEL) for idea in own))
     most = min(adviser.ideas, MOST)
     if most < 1:
         return Proposal(own, ())
     try:
         ideas, dropped = _ideas(adviser, request, most)
     except (ModelError, NoIdeas, SourceError) as problem:
-        return Proposal(own, ((SOURCE, f"no ideas from {adviser.model.name}: {problem}"),))
-    return Proposal((*own, *ideas), dropped)
+        return Proposal(own, (), ((f"ideas of {adviser.model.name}", str(problem)),))
+    return Proposal((*own, *ideas), (), dropped)
 
 
 def _own_ideas(adviser: Adviser, request: Request) -> tuple[Idea, ...]:
@@ -59,7 +59,8 @@ def _ideas(adviser: Adviser, request: Request, most: int) -> tuple[tuple[Idea, .
     """Asks, and once more where the answer holds no idea."""
     messages = asking.for_ideas(request, most, request.target)
     wanted = schema(request, most)
-    reply = _ask(adviser, messages, wanted, _IDEA_TOKENS)
+    tokens = min(_IDEA_TOKENS, adviser.answer_tokens)
+    reply = _ask(adviser, messages, wanted, tokens)
     try:
         return read_ideas(reply.text, request, most)
     except NoIdeas as problem:
@@ -67,7 +68,7 @@ def _ideas(adviser: Adviser, request: Request, most: int) -> tuple[tuple[Idea, .
             Message("assistant", reply.text[:4000]),
             Message("user", f"This cannot be used: {problem}. Answer with the JSON object alone."),
         ]
-    return read_ideas(_ask(adviser, messages, wanted, _IDEA_TOKENS).text, request, most)
+    return read_ideas(_ask(adviser, messages, wanted, tokens).text, request, most)
 
 
 def implement(idea: Idea, request: Request) -> tuple[Candidate, ...]:

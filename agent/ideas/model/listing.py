@@ -12,6 +12,9 @@ from agent.models.words import one_line
 
 SOURCE = "model"
 MOST = 8
+EXAMPLE = "what to change, in one line"
+"""What stands for a title in the question: small models give it back."""
+
 _TITLE, _WHY, _RISK = 100, 500, 300
 
 
@@ -87,7 +90,7 @@ def _idea(entry: Any, request: Request) -> Idea | None:
     if not isinstance(entry, Mapping):
         return None
     title = _text(entry, "title", _TITLE)
-    if not re.search(r"[A-Za-z]{3}", title):
+    if not re.search(r"[A-Za-z]{3}", title) or _same(title).startswith(_same(EXAMPLE)):
         return None
     return Idea(
         name=f"{SOURCE}-{_slug(title)}",
