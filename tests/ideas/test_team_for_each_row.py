@@ -279,3 +279,15 @@ def test_only_what_must_change_changes() -> None:
     request = ask(kernel(LEAVE + DOT + "y[row] = s;  // done"))
     changed = [line for line in diff(request, candidates(request, NAME)[0]).split("\n") if line.startswith("-    ")]
     assert len(changed) == 3
+
+
+def test_a_function_that_only_computes_may_be_called() -> None:
+    helper = "__device__ float twice(float v) { return v + v; }\n\n"
+    body = LEAVE + "float s = 0;\n    for (int i = 0; i < cols; ++i) s += twice(x[row * cols + i]);\n    y[row] = s;"
+    request = ask(kernel(body, head=helper))
+    given = numbers()
+    for candidate in candidates(request, NAME):
+        y = run(rewritten(request, candidate), request.workload, given, rows=ROWS, cols=COLS)["y"]
+        np.testing.assert_array_equal(y, 2 * given["x"].sum(1))
+    asks = helper.replace("v + v", "v + threadIdx.x")
+    assert "calls `twice`" in refusal(ask(kernel(body, head=asks)), NAME)

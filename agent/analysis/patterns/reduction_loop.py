@@ -11,10 +11,10 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Poly
-from agent.analysis.dependence import PURE
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import IDEMPOTENT, Combination, combination
+from agent.analysis.patterns.quiet_calls import is_quiet
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import ancestors, bare, callee, contains, descendants, expression_of, statements, text
 
@@ -96,7 +96,7 @@ def _set_anew(name: Node, loop: Loop, facts: Facts) -> bool:
 
 def _calls(loop: Loop, facts: Facts) -> str | None:
     for call in facts.calls:
-        if contains(loop.node, call) and callee(call) not in PURE:
+        if contains(loop.node, call) and not is_quiet(call, facts):
             return f"the loop calls `{callee(call)}`, whose effects are not known"
     return None
 

@@ -10,8 +10,8 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly, number, unknown
-from agent.analysis.dependence import PURE
 from agent.analysis.loops import Loop
+from agent.analysis.patterns.quiet_calls import is_quiet
 from agent.analysis.patterns.reduction_loop import (
     Accumulator,
     ReductionLoop,
@@ -98,7 +98,7 @@ def _launches(view: View) -> str | None:
     if any(text(node) in ("blockIdx.y", "gridDim.y") for node in descendants(view.facts.body, "field_expression")):
         return "it uses the grid's second dimension"
     for call in view.facts.calls:
-        known = callee(call) in PURE or is_barrier_call(call) or callee(call).startswith("atomic")
+        known = is_quiet(call, view.facts) or is_barrier_call(call) or callee(call).startswith("atomic")
         if not known and not _stays_in_block(call, view):
             return f"it calls `{callee(call)}`, whose effects are not known"
     return None

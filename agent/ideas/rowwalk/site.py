@@ -5,9 +5,9 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly, number, unknown
-from agent.analysis.dependence import PURE
 from agent.analysis.guards import guards
 from agent.analysis.loops import Loop
+from agent.analysis.patterns.quiet_calls import is_quiet
 from agent.analysis.patterns.reduction_loop import ReductionLoop, reduction_loop
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, callee, contains, descendants, statement_of, text
@@ -139,7 +139,7 @@ def _team_work(view: View) -> str | None:
         return "its threads share memory already"
     for call in view.facts.calls:
         name = callee(call)
-        if name not in PURE and not name.startswith("atomic"):
+        if not name.startswith("atomic") and not is_quiet(call, view.facts):
             return f"it calls `{name}`, which may look at the thread index or write"
     if any(access.space in ("unknown", "constant") and access.writes for access in view.facts.accesses):
         return "it writes where it cannot be followed"
