@@ -33,11 +33,11 @@ def page() -> str:
 def example_request(entry: Entry) -> Request:
     """The request that an entry's example stands for. Raises ValueError where it has no directive."""
     document = parse(entry.example.encode(), "example.cu")
-    (kernel,) = document.kernels
-    workload = read_directive(document, kernel)
-    if workload is None:
-        raise ValueError(f"the example of {entry.name} has no directive")
-    return Request(document, kernel, workload, workload.plan)
+    for kernel in document.kernels:
+        workload = read_directive(document, kernel)
+        if workload is not None:
+            return Request(document, kernel, workload, workload.plan)
+    raise ValueError(f"the example of {entry.name} has no directive")
 
 
 def example_candidates(entry: Entry) -> tuple[Candidate, ...]:
