@@ -53,7 +53,7 @@ def _match(view: View, found: tuple[Site, ...]) -> Match:
     groups = [group for site in found for group in site.groups]
     loops, widths = found[0].loop is not None, found[0].widths
     widest = max(group.bytes for group in groups)
-    default = max(2, BYTES // widest)
+    default = min(8, max(2, BYTES // widest))  # bytes would fill an access by 16, and the registers with them
     default = default if default in widths else widths[-1]
     spelled = " and ".join(f"`{source_text(view.document, group.accesses[0].node)}`" for group in groups[:3])
     narrow = min(group.bytes for group in groups)
