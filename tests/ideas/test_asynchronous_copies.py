@@ -83,6 +83,14 @@ def test_it_goes_on_from_register_blocking() -> None:
         np.testing.assert_array_equal(c.reshape(m, n), given["a"] @ given["b"])
 
 
+def test_elements_that_no_step_copies_stay_out() -> None:
+    """What does not differ from step to step leaves out the same elements in each."""
+    text = tiled(staging="if (x < 6) a_tile[y][x] = a[k0 + x];\n        if (x > 1) b_tile[y][x] = b[k0 + y];")
+    request = ask(text.replace("int i = 0; i < 8", "int i = 2; i < 6").replace("b_tile[i][x]", "b_tile[x][i]"))
+    (candidate,) = candidates(request, NAME)
+    assert "if (x < 6) __pipeline_memcpy_async" in candidate.code
+
+
 def test_line_ends_and_tabs_are_kept() -> None:
     request = ask(tiled().replace("    ", "\t").replace("\n", "\r\n"))
     (candidate,) = candidates(request, NAME)

@@ -7,7 +7,17 @@ from agent.analysis.accesses import Access
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import ancestors, bare, contains, descendants, expression_of, is_barrier, statements, text
+from agent.analysis.syntax import (
+    ancestors,
+    bare,
+    contains,
+    descendants,
+    enclosing,
+    expression_of,
+    is_barrier,
+    statements,
+    text,
+)
 
 LEAPS = ("return_statement", "break_statement", "continue_statement", "goto_statement")
 
@@ -66,7 +76,7 @@ def _copies(staging: tuple[Node, ...], loop: Loop, facts: Facts) -> tuple[Copy, 
                 return f"its staging calls {text(call.child_by_field_name('function'))}"
         for change in descendants(statement, "assignment_expression", "update_expression"):
             copy = _copy(change, facts)
-            if copy is not None and _may_be_left_out(copy, loop):
+            if copy is not None and _may_be_left_out(copy, loop, facts):
                 return f"some elements of {copy.target.name} keep what an earlier step left there"
             if copy is not None:
                 found.append(copy)
@@ -101,13 +111,38 @@ def _copy(change: Node, facts: Facts) -> Copy | None:
     return Copy(statement, target, source, condition, otherwise)
 
 
-def _may_be_left_out(copy: Copy, loop: Loop) -> bool:
-    """Whether a condition without an ``else`` decides about a copy."""
+def _may_be_left_out(copy: Copy, loop: Loop, facts: Facts) -> bool:
+    """Whether a condition without an ``else``, which differs from step to step, decides about a copy."""
     return any(
-        around.type == "if_statement" and around.child_by_field_name("alternative") is None
+        around.type == "if_statement"
+        and around.child_by_field_name("alternative") is None
+        and _differs(around.child_by_field_name("condition"), loop, facts)
         for around in ancestors(copy.statement)
         if contains(loop.body, around)
     )
+
+
+def _differs(condition: Node | None, loop: Loop, facts: Facts) -> bool:
+    """Whether a condition may have another value in another step: it uses the loop's variable, directly or through
+    locals, or memory, or a variable that changes."""
+    waiting, seen = [condition], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        if facts.accesses_in(node):
+            return True
+        for name in descendants(node, "identifier"):
+            symbol = facts.symbols.resolve(name)
+            if symbol is None or symbol in seen:
+                continue
+            seen.add(symbol)
+            counter = facts.loop(enclosing(symbol.declarator, "for_statement") or symbol.declarator)
+            inner = counter is not None and counter.variable is symbol and counter is not loop
+            if symbol is loop.variable or not (symbol.fixed or inner):
+                return True
+            waiting.append(symbol.init)
+    return False
 
 
 def _access(node: Node | None, facts: Facts) -> Access | None:

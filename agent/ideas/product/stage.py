@@ -41,21 +41,26 @@ def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, s
         once, each = (when, where) if turns_first else (where, when)
         if loop[0] == "{":
             return ["{", *once, *loop[1:], *each, *body, "}"]
-        return ["{", *once, *loop, *each, *body, "}", "}"]
-    return [*loop, *where, *when, *body, "}"]
+        return ["{", *once, *loop, *each, *body, *_closed(loop), "}"]
+    return [*loop, *where, *when, *body, *_closed(loop)]
+
+
+def _closed(loop: Lines) -> Lines:
+    """The closing braces for those that a head opens."""
+    return ["}" for line in loop if line.endswith("{")]
 
 
 def _walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
-    """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts."""
+    """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts: with a fixed number
+    of turns, so that it unrolls and its loads are under way together."""
     own = draft.names
     if count == by:
         return ["{", f"const int {own.at} = {start};"]
-    if count % by:
-        return [f"for (int {own.at} = {start}; {own.at} < {count_text}; {own.at} += {by}) {{"]
     return [
         "#pragma unroll",
         f"for (int {own.part} = 0; {own.part} < {count_text}; {own.part} += {by}) {{",
         f"const int {own.at} = {own.part} + {start};",
+        *([f"if ({own.at} < {count_text}) {{"] if count % by else []),
     ]
 
 
