@@ -73,12 +73,15 @@ def bind(
 
 
 def environment(workload: Workload, plan: Plan, sizes: Mapping[str, int] | None = None) -> dict[str, int | float]:
-    """The value of every name: sizes, constants and the plan's locals, each group in order."""
+    """The value of every name: sizes, constants and the plan's locals, each group in order. Raises WorkloadError where
+    a local takes a name that has a value already: a plan must not redefine what its workload says."""
     names: dict[str, int | float] = {size.name: size.value for size in workload.sizes}
     names.update(sizes or {})
     for constant in workload.constants:
         names[constant.name] = _value(constant.value, names, f"constant `{constant.name}`")
     for local, expression in plan.locals:
+        if local in names:
+            raise WorkloadError(f"local `{local}` has a value already; give it another name")
         names[local] = _value(expression, names, f"local `{local}`")
     return names
 

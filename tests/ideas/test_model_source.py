@@ -266,6 +266,8 @@ def test_a_plan_with_scratch_and_two_launches() -> None:
         (written(GOOD, ["launch scale<<<n, 4096>>>(x, y, n)"]), "launches do not fit"),
         (written(GOOD, ["launch scale<<<n, 128>>>(x, y, unknown)"]), "launches do not fit"),
         (written(GOOD, ["launch missing<<<n, 128>>>(x, y, n)"]), "launches do not fit"),
+        (written(GOOD, ["local n = 4", "launch scale<<<1, 128>>>(x, y, n)"]), "`n` has a value already"),
+        (written(GOOD, ["scratch y: f32[n]", "launch scale<<<1, 128>>>(x, y, n)"]), "two buffers are called `y`"),
         (written(GOOD, ["os.system('id')"]), "the plan cannot be read"),
         (written(GOOD, {"grid": 3}), "list of statements"),
         (written(GOOD.replace("float* y", "double* y")), "other parameters"),

@@ -137,6 +137,9 @@ def test_what_cuda_cannot_launch_is_refused_in_words(launch: str, words: str) ->
         ("buffer a: f32[4] in\nrepeat 1000000 { fill a 0 }", None, "more than 100000 steps"),
         ("buffer a: f32[4] in\nrepeat i = 1; i > 0; i = i { fill a 0 }", None, "more than 100000 steps"),
         ("buffer a: f32[1 << 60] in", None, "elements"),
+        ("size n = 5\nlocal n = 4\nbuffer a: f32[n] in", None, "local `n` has a value already"),
+        ("const c = 5\nlocal c = 4\nbuffer a: f32[c] in", None, "local `c` has a value already"),
+        ("local b = 5, b = 4\nbuffer a: f32[b] in", None, "local `b` has a value already"),
     ],
 )
 def test_contradictions_are_refused_in_words(text: str, sizes: dict[str, int] | None, words: str) -> None:
