@@ -82,6 +82,9 @@ FORMS = {
     "compound": (RELU.replace("y[i] = fmaxf(y[i], 0.0f)", "y[i] *= 3.0f"), lambda y: 3 * y),
     "several": (RELU.replace("y[i] = fmaxf(y[i], 0.0f);", "{\n        float v = y[i];\n        y[i] = v*v + 1;\n    }"),
                 lambda y: y * y + 1),
+    "a local of that name": (
+        RELU.replace("y[i] = fmaxf(y[i], 0.0f);", "{\n        float value = y[i];\n        y[i] = value * 5;\n    }"),
+        lambda y: 5 * y),
     "read twice": (RELU.replace("fmaxf(y[i], 0.0f)", "y[i] / (1.0f + fabsf(y[i]))"), lambda y: y / (1 + np.abs(y))),
 }  # fmt: skip
 

@@ -115,6 +115,12 @@ REFUSED = {
     "neighbour's": (line("    for (int q = 0; q < 3; q++) y[i * 3 + q] = y[i * 3 + 3 + q];", 3), "may be part"),
     "barrier between": (line(THREE.format("__syncthreads();"), 3), "stands between"),
     "leaves between": (line(THREE.format("if (n > 5) return;"), 3), "stands between"),
+    "start that moves": (
+        line("    int base = 0;\n    for (int q = 0; q < 3; q++) { y[base + i * 3 + q] = x[q]; base += 3; }", 3),
+        "no thread writes all elements",
+    ),
+    "bound that moves": (
+        line("    m = 2;\n" + LOOP.format(""), 3, "    int m = n;\n    if (i >= m) return;\n"), "any lanes of a warp"),
     "half warps": (line(LOOP.format(""), 3).replace(", 64>>>", ", dim3(16, 4)>>>"), "whole warps"),
     "volatile": (line(LOOP.format(""), 3).replace("float* y", "volatile float* y"), "volatile"),
 }  # fmt: skip

@@ -207,6 +207,7 @@ FIXED_BLOCK = {
     "partial used": plain(between="total = s[1];"),
     "unfolded": plain(last="out[i] = in[i] / sum;"),
     "fixed tree": plain().replace("int h = blockDim.x / 2", "int h = 64"),
+    "counted threads": plain(between="atomicAdd(&s[0], 1.0f);"),
     "counted turns": plain("{ sum += in[i]; s[0] += 1.0f; }"),
 }
 

@@ -177,6 +177,14 @@ def test_layout_and_scope() -> None:
     assert "needs plan" in refusal(ask(kernel(COPIED), Scope.RELAUNCH), NAME)
 
 
+def test_planes_between_steps_fit_into_shared_memory() -> None:
+    """Four steps with neighbours four rows away would take 57 KB of doubles."""
+    far = COPIED.replace("x == 0 || y == 0 || x == w - 1 || y == h - 1", "x < 4 || y < 4 || x >= w - 4 || y >= h - 4")
+    far = far.replace("a[i - w]", "a[i - 4 * w]").replace("a[i + w]", "a[i + 4 * w]")
+    request = ask(kernel(far).replace("float", "double").replace("f32", "f64"))
+    assert candidates(request, NAME)[0].tunables[0].values == (2, 3)
+
+
 def looped(body: str) -> str:
     return "repeat   steps {\n" + "\n".join(f"//     {line}" for line in body.split("\n")) + "\n//   }"
 

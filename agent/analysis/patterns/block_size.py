@@ -4,6 +4,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.analysis.affine import Atom, number, unknown
+from agent.analysis.dependence import conditions
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import IDEMPOTENT, Combination, combination
@@ -45,7 +46,7 @@ def resizable(facts: Facts) -> Resizable | str:
         return "the kernel is bound to its number of threads"
     loops = [loop for loop in facts.loops if own_turns(loop, facts)]
     trees = tree_reductions(facts)
-    reason = _thread_uses(facts, loops, trees) or _extent_uses(facts, loops, trees)
+    reason = _thread_uses(facts, loops, trees) or _extent_uses(facts, loops, trees) or _counted(facts)
     if reason is not None:
         return reason
     for loop in loops:
@@ -91,6 +92,19 @@ def _thread_uses(facts: Facts, loops: list[Loop], trees: tuple[TreeReduction, ..
         ):
             return f"{symbol.name} hangs on the thread's index in a way that is not followed"
     return None
+
+
+def _counted(facts: Facts) -> str | None:
+    """Atomic operations add up over threads, unless one thread alone does them."""
+    for access in facts.accesses:
+        tests = [name for test in conditions(access.node, facts.body) for name in _thread_names(test, facts)]
+        if access.atomic and not any(_tests_zero(name, facts) for name in tests):
+            return f"`{text(access.node)}` is done once by each thread"
+    return None
+
+
+def _thread_names(node: Node, facts: Facts) -> list[Node]:
+    return [name for name in descendants(node, "identifier", "field_expression") if _is_thread(name, facts)]
 
 
 def _right_sides(symbol: Symbol) -> list[Node | None]:

@@ -7,7 +7,7 @@ from agent.analysis.affine import Poly, number
 from agent.analysis.coalescing import unrolled
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, exits_before, guards
-from agent.analysis.syntax import bare, contains, text
+from agent.analysis.syntax import bare, contains, descendants, text
 from agent.analysis.values import dependence, value
 
 LANE = "threadIdx.x"
@@ -76,7 +76,15 @@ def _bound(condition: Node, holds: bool, facts: Facts) -> LaneBound | None:
         return None
     index, bound = (left, right) if operator in ("<", ">=") else (right, left)
     rising = lane_stride(value(index, facts.scope), condition, facts) == number(1)
-    return LaneBound(index, bound) if rising and _uniform(bound, facts) else None
+    steady = all(_steady(name, condition, facts) for side in (left, right) for name in descendants(side, "identifier"))
+    return LaneBound(index, bound) if rising and steady and _uniform(bound, facts) else None
+
+
+def _steady(name: Node, place: Node, facts: Facts) -> bool:
+    """Whether a name means the same until the turn of the loops around it ends."""
+    symbol = facts.symbols.resolve(name)
+    variables = [loop.variable for loop in facts.loops if contains(loop.node, place)]
+    return symbol is None or symbol.fixed or symbol in variables
 
 
 def lane_stride(poly: Poly, place: Node, facts: Facts) -> Poly | None:

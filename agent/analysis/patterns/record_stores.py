@@ -66,7 +66,9 @@ def _record(root: Symbol, facts: Facts) -> RecordStores | None:
     if set(filled) != set(range(size)):
         return None
     ends = _ends(stores, facts)
-    return None if ends is None else RecordStores(root, size, len(filled) == size, tuple(stores), *ends)
+    if ends is None or any(_moves(store, ends, facts) for store in stores):
+        return None
+    return RecordStores(root, size, len(filled) == size, tuple(stores), *ends)
 
 
 def _store(access: Access, facts: Facts) -> RecordStore | None:
@@ -138,6 +140,17 @@ def _ends(stores: list[RecordStore], facts: Facts) -> tuple[Node, Node] | None:
         return None
     found = [statement for statement in statements(block) if statement in places]
     return found[0], found[-1]
+
+
+def _moves(store: RecordStore, ends: tuple[Node, Node], facts: Facts) -> bool:
+    """Whether a name that says where the record begins changes while it is written."""
+    names = [] if store.start is None else list(descendants(store.start, "identifier"))
+    base = store.access.node.child_by_field_name("argument")
+    names += [] if base is None else list(descendants(base, "identifier"))
+    written = [
+        write for name in names if (symbol := facts.symbols.resolve(name)) is not None for write in symbol.writes
+    ]
+    return any(ends[0].start_byte <= write.start_byte < ends[1].end_byte for write in written)
 
 
 def _place(store: RecordStore, facts: Facts) -> Node | None:

@@ -5,8 +5,10 @@ from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.terms import apart_from, in_plan_names
 from agent.ideas.timesteps.loop import TimeLoop, time_loop
-from agent.ideas.timesteps.write import THREADS, WORDS, several_steps, spellable
+from agent.ideas.timesteps.write import THREADS, WORDS, Tile, several_steps, spellable
 from agent.ideas.view import View
+
+MOST_SHARED = 48 * 1024
 
 EXAMPLE = """\
 // cuda-lsp: workload
@@ -72,9 +74,15 @@ def several_time_steps(view: View) -> Match | Refusal:
     return _match(step, loop, view)
 
 
-def _match(step: StencilStep, loop: TimeLoop, view: View) -> Match:
+def _match(step: StencilStep, loop: TimeLoop, view: View) -> Match | Refusal:
     # After an odd number of steps the new plane is where it was; after an even one, with the other plane's rim.
-    counts = tuple(count for count in WORDS if count % 2 or not step.rim)
+    element = view.element_bytes(step.writes[0])
+    if element is None:
+        return Refusal(f"the type of {step.target.name}'s elements is not a plain one")
+    fits = [count for count in WORDS if Tile(step, count).shared_bytes(element) <= MOST_SHARED]
+    counts = tuple(count for count in fits if count % 2 or not step.rim)
+    if not counts:
+        return Refusal("its neighbours lie so far away that the planes between steps do not fit into shared memory")
     tunable = Tunable("steps", counts, counts[0], "time steps in a launch")
     return Match(
         line=view.kernel.line,

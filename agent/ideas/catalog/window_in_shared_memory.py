@@ -62,6 +62,8 @@ def window_in_shared_memory(view: View) -> Match | Refusal:
         return Refusal("no two loops with fixed bounds walk over offsets from the thread's own place")
     if found[0].taps < FEW:
         return Refusal(f"a window of {found[0].taps} elements is served well by the L1 cache")
+    if view.threads != found[0].rows.place.extent * found[0].cols.place.extent:
+        return Refusal("the block has more dimensions than the window")
     if not _along_memory(found[0], view):
         return Refusal("the lanes of a warp do not read side by side; exchange the thread indices first")
     made = site(found[0], view)

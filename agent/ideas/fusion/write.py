@@ -111,7 +111,8 @@ def _longer_signature(added: list[str], view: View) -> Edit:
 
 def _function(pair: Pair, view: View, name: str, given: list[_Argument]) -> str:
     work, element = pair.work, pair.parameter.type
-    renamed = {access.node: "value" for access in work.accesses if access.root is pair.parameter}
+    held = fresh_local("value", view.document, pair.consumer)
+    renamed = {access.node: held for access in work.accesses if access.root is pair.parameter}
     lines: list[str] = []
     for statement in work.body:
         outer = indent_of(view.document, statement)
@@ -119,8 +120,8 @@ def _function(pair: Pair, view: View, name: str, given: list[_Argument]) -> str:
         lines += ["    " + first, *("    " + line.removeprefix(outer) for line in more)]
     declared = {p.name: view.document.slice_text(p.span) for p in pair.consumer.parameters}
     index = [f"{work.place.symbol.type} {work.place.symbol.name}"] if _needs_index(pair) else []
-    parameters = ", ".join([f"{element} value", *index, *(declared[one.name] for one in given)])
-    result, end = (element, ["    return value;"]) if pair.in_place else ("void", [])
+    parameters = ", ".join([f"{element} {held}", *index, *(declared[one.name] for one in given)])
+    result, end = (element, [f"    return {held};"]) if pair.in_place else ("void", [])
     return "\n".join(
         [
             f"// What {pair.consumer.name} does to one element.",

@@ -34,6 +34,10 @@ class Tile:
     def margin(self) -> tuple[int, int]:
         return (self.steps - 1) * self.step.rows.reach, (self.steps - 1) * self.step.columns.reach
 
+    def shared_bytes(self, element: int) -> int:
+        """The planes between the steps: one, or two that take turns."""
+        return element * (1 if self.steps == 2 else 2) * self.height * THREADS[0]
+
     @property
     def columns(self) -> int:
         return THREADS[0] - 2 * self.margin[1]
@@ -285,7 +289,8 @@ def _launch(tile: Tile, loop: TimeLoop, view: View, names: _Names) -> Launch:
     columns = _blocks(tile.step.columns, tile.columns, loop, view)
     rows = _blocks(tile.step.rows, ROWS, loop, view)
     block = (literal(THREADS[0]), literal(THREADS[1]), one)
-    return evolve(loop.launch, kernel=names.kernel, grid=(columns, rows, one), block=block, shared=literal(0))
+    prefix = loop.launch.kernel.removesuffix(view.kernel.name)
+    return evolve(loop.launch, kernel=prefix + names.kernel, grid=(columns, rows, one), block=block, shared=literal(0))
 
 
 def _blocks(axis: Axis, points: int, loop: TimeLoop, view: View) -> Expression:
