@@ -13,7 +13,7 @@ from agent.execution.timing import Figures, Timed
 @frozen
 class Measurement:
     """``cold``: over a flushed cache; ``warm``: inputs just read. ``control``: the original against itself.
-    ``races`` are the processes' answers. ``notes``: what a reader must know."""
+    ``races`` are the processes' answers, ``alone`` the control's. ``notes``: what a reader must know."""
 
     sizes: str
     cold: Interval
@@ -24,6 +24,7 @@ class Measurement:
     candidate_seconds: float
     warm_seconds: tuple[float, float] | None
     races: tuple[Timed, ...] = field(repr=False)
+    alone: Timed = field(repr=False)
     notes: tuple[str, ...] = ()
 
     @property

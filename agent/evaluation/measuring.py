@@ -50,16 +50,19 @@ class Unmeasured:
     wrong: bool = False
 
 
-def measure(trial: Trial, timer: Timer, sizes: Sizes, effort: Effort) -> Measurement | Unmeasured:
-    """Time the candidate at ``sizes``. Raises WorkloadError where they cannot be bound."""
+def measure(
+    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, control: Timed | None = None
+) -> Measurement | Unmeasured:
+    """Time the candidate at ``sizes``. Raises WorkloadError where they cannot be bound. ``control``: the original
+    against itself, where that was timed already."""
     prepared = trial.prepared
     assert trial.build is not None
     original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
     candidate = Entry(trial.build, bound_at(prepared.workload, trial.candidate, sizes))
-    timer.ready(effort.processes + 1)
-    control = _control(prepared, timer, original, sizes, effort)
-    if isinstance(control, Unmeasured):
-        return control
+    timer.ready(effort.processes + (control is None))
+    own = control or _control(prepared, timer, original, sizes, effort)
+    if isinstance(own, Unmeasured):
+        return own
     races, answers = [], []
     for _ in range(effort.processes):
         race = _race(prepared, (original, candidate), effort)
@@ -75,7 +78,7 @@ def measure(trial: Trial, timer: Timer, sizes: Sizes, effort: Effort) -> Measure
         if isinstance(checked, Unmeasured):
             return checked
         notes += [checked] if checked else []
-    return summary(describe(sizes), answers, control, notes)
+    return summary(describe(sizes), answers, own, notes, same_size=control is None)
 
 
 def _control(prepared: Prepared, timer: Timer, original: Entry, sizes: Sizes, effort: Effort) -> Timed | Unmeasured:
@@ -151,11 +154,14 @@ def judge_digests(timed: Digests, alone: Digests, again: Digests) -> str | Unmea
     return "its last bits differ from run to run: of timed outputs the sums were checked"
 
 
-def summary(sizes: str, answers: Sequence[Timed], control: Timed, notes: Sequence[str]) -> Measurement | Unmeasured:
-    """One measurement from its processes' answers."""
+def summary(
+    sizes: str, answers: Sequence[Timed], control: Timed, notes: Sequence[str], same_size: bool = True
+) -> Measurement | Unmeasured:
+    """One measurement from its processes' answers. ``control`` says how far equal code differs; where it was timed at
+    the ``same_size``, also what the original takes by itself."""
     cold = [timed.cold for timed in answers]
     sets = min(timed.sets for timed in answers)
-    doubt = _doubt(answers, control, sets)
+    doubt = _doubt(answers, control, sets, same_size)
     if doubt:
         return Unmeasured(doubt)
     found, own = interval(cold, sets), interval([control.cold], control.sets)
@@ -170,11 +176,12 @@ def summary(sizes: str, answers: Sequence[Timed], control: Timed, notes: Sequenc
         seconds(cold, 1),
         (seconds(warm, 0), seconds(warm, 1)) if warm else None,
         tuple(answers),
+        control,
         tuple(dict.fromkeys((*notes, *_remarks([*answers, control])))),
     )
 
 
-def _doubt(answers: Sequence[Timed], control: Timed, sets: int) -> str:
+def _doubt(answers: Sequence[Timed], control: Timed, sets: int, same_size: bool) -> str:
     """Why the times are not to be believed; empty where they are."""
     calls = sum(4 * len(timed.cold) + 4 * len(timed.warm) for timed in answers)
     odd = sum(timed.odd for timed in answers)
@@ -182,7 +189,7 @@ def _doubt(answers: Sequence[Timed], control: Timed, sets: int) -> str:
         return f"host clock and events disagree on {odd} of {calls} calls"
     beside, alone = seconds([timed.cold for timed in answers], 0), seconds([control.cold], 0)
     own = interval([control.cold], control.sets)
-    if control.sets == sets and beside > alone * (1 + APART) * max(own.high, 1 / own.low):
+    if same_size and control.sets == sets and beside > alone * (1 + APART) * max(own.high, 1 / own.low):
         return (
             f"the original takes {beside * 1e6:.1f} us beside the rewrite and {alone * 1e6:.1f} us in a process that "
             "never saw it"

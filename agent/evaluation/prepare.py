@@ -55,6 +55,7 @@ class Cache:
     samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)
     largest: dict[str, Case | None] = field(factory=dict, repr=False)
     hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
+    declared: Case | None = None
     controls: dict[object, Timed] = field(factory=dict, repr=False)
 
 

@@ -31,6 +31,18 @@ class Node:
         return self.verdict.speed.ratio
 
     @property
+    def faster(self) -> bool:
+        """Whether it is faster as far as is known: where it was timed, a ratio above one is not enough."""
+        if self.verdict is not None and self.verdict.speed.low is not None:
+            return self.verdict.speed.state in ("faster", "mixed") and self.ratio > 1.0
+        return self.ratio > 1.0
+
+    @property
+    def untimed(self) -> bool:
+        """On a card, where others are timed, there is only an estimate of this one."""
+        return self.verdict is not None and self.verdict.speed.state == "timing not verified"
+
+    @property
     def title(self) -> str:
         return " + ".join(idea.title for idea in self.candidate.ideas) if self.candidate else "original"
 

@@ -22,7 +22,7 @@ def survivors(nodes: Sequence[Node], beam: int) -> tuple[Node, ...]:
     that is no faster yet moved the counter that its idea named by at least half of what was expected. Winners of
     published searches came through such steps (four of thirteen in CRFM's convolution)."""
     right = [node for node in nodes if node.verdict and node.verdict.shown]
-    faster = sorted((node for node in right if node.ratio > 1.0), key=lambda node: -node.ratio)[:beam]
+    faster = sorted((node for node in right if node.faster), key=lambda node: (node.untimed, -node.ratio))[:beam]
     kept = [evolve(node, stale=node.stale + 1) for node in right if node not in faster and moved_its_counter(node)]
     return (*faster, *[node for node in kept if node.stale <= 1][:1])
 
@@ -57,7 +57,14 @@ def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
         and node.verdict.correctness.state == "right"
         and node.verdict.precision.state in accepted
         and node.ratio >= WORTH_SHOWING
+        and node.faster
     ]
+    # An estimate never stands before, or in the way of, what was measured.
+    timed, rest = ([node for node in worthy if node.untimed is untimed] for untimed in (False, True))
+    return (*_front(timed), *_front(rest))[:most]
+
+
+def _front(worthy: Sequence[Node]) -> tuple[Node, ...]:
     best: list[Node] = []
     # In the order of their costs, a node is dominated by an earlier one or by none; of equals the first stays.
     for node in sorted(worthy, key=_costs):
@@ -67,7 +74,7 @@ def front(nodes: Sequence[Node], most: int, lossy: bool) -> tuple[Node, ...]:
     def order(node: Node) -> tuple[bool, float]:
         return node.changed_lines > LARGE_CHANGE and node.ratio < LARGE_CHANGE_NEEDS, -node.ratio
 
-    return tuple(sorted(best, key=order)[:most])
+    return tuple(sorted(best, key=order))
 
 
 def _costs(node: Node) -> tuple[float, float, float]:

@@ -105,3 +105,30 @@ def test_a_second_way_to_write_the_same_is_shown_only_where_it_is_much_faster():
     assert not repeats(node("better", ratio=1.9, precision="better"), shown)
     another = node("else", ratio=1.9)
     assert not repeats(evolve(another, candidate=evolve(another.candidate, ideas=(other,))), shown)
+
+
+def measured(name: str, state: str, ratio: float, text: str = "x\nb\nc\n") -> Node:
+    found = node(name, text, ratio)
+    assert found.verdict is not None
+    speed = Speed(state, ratio, ratio * 0.99, ratio * 1.01)
+    return evolve(found, verdict=evolve(found.verdict, speed=speed))
+
+
+def untimed(name: str, ratio: float) -> Node:
+    found = node(name, "x\nb\nc\n", ratio)
+    assert found.verdict is not None
+    return evolve(found, verdict=evolve(found.verdict, speed=Speed("timing not verified", ratio)))
+
+
+def test_where_it_was_timed_a_ratio_is_not_enough():
+    noise = measured("noise", "not faster", 1.05)
+    assert survivors([noise], 2) == () and front([noise], 3, False) == ()
+    assert [n.identifier for n in front([noise, measured("won", "faster", 1.05)], 3, False)] == ["won"]
+    assert [n.identifier for n in survivors([measured("some", "mixed", 1.3)], 2)] == ["some"]
+
+
+def test_an_estimate_never_stands_before_a_measurement():
+    nodes = [untimed("guess", 3.0), measured("fact", "faster", 1.2)]
+    assert [n.identifier for n in survivors(nodes, 2)] == ["fact", "guess"]
+    assert [n.identifier for n in front(nodes, 3, False)] == ["fact", "guess"]
+    assert [n.identifier for n in front(nodes, 1, False)] == ["fact"]

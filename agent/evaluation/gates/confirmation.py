@@ -31,6 +31,7 @@ def confirmation(trial: Trial) -> Ruling:
         return Ruling(NOT_CHECKED, trial.untimed or "nothing was timed", trial)
     if first.state == "slower":
         return Ruling(NOT_APPLICABLE, "slower at once: nothing to confirm", trial)
+    timer.ready(2 * CONFIRM.processes + 1)
     found = measure(trial, timer, declared(trial.prepared.workload), CONFIRM)
     if not isinstance(found, Measurement):
         if found.wrong:
@@ -42,6 +43,7 @@ def confirmation(trial: Trial) -> Ruling:
 def _elsewhere(trial: Trial, timer: Timer, found: Measurement) -> Ruling:
     """The other sizes, as many as there is time for."""
     begun = monotonic()
+    timer.ready(8)
     seen: list[Measurement] = []
     for sizes in other_sizes(declared(trial.prepared.workload), trial.prepared.contract.rules):
         words = f"speed at {' '.join(f'{name}={value}' for name, value in sizes.items())}"
@@ -49,7 +51,7 @@ def _elsewhere(trial: Trial, timer: Timer, found: Measurement) -> Ruling:
             trial = trial.unchecked(f"{words} (out of time)")
             continue
         try:
-            other = measure(trial, timer, sizes, ASIDE)
+            other = measure(trial, timer, sizes, ASIDE, found.alone)
         except WorkloadError as error:
             trial = trial.unchecked(f"{words}: {error}")
             continue

@@ -29,7 +29,8 @@ WHOLE_BUDGET = {"screen": 10_000_000, "full": 200_000_000}
 """Thread-instructions of the original at the largest size that is run whole."""
 
 LARGE = 8 << 20
-"""Bytes."""
+TOO_LARGE = 1 << 30
+"""Bytes of all buffers: above the first the card makes contents itself, above the second no truth is kept."""
 
 _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 """After this long no further case is begun; those left out are named."""
@@ -114,14 +115,15 @@ def _truth(trial: Trial, chosen: Case) -> Truth | Answer:
     if chosen in held:
         return held[chosen]
     found = truth(trial.prepared.bench, chosen)
-    if isinstance(found, Truth) and _kept(trial, chosen):
+    if isinstance(found, Truth) and _again(trial, chosen) and (not chosen.lazy or _nbytes(trial) <= TOO_LARGE):
         held[chosen] = found
     return found
 
 
-def _kept(trial: Trial, chosen: Case) -> bool:
+def _again(trial: Trial, chosen: Case) -> bool:
     """Whether a case is run again for the next candidate."""
-    return chosen in trial.prepared.cases or chosen in trial.prepared.cache.largest.values()
+    prepared = trial.prepared
+    return chosen in prepared.cases or chosen in prepared.cache.largest.values() or chosen == prepared.cache.declared
 
 
 def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
@@ -174,7 +176,7 @@ def _record(trial: Trial, chosen: Case, known: Truth, found: list[Comparison]) -
         families=tuple(dict.fromkeys((*trial.families, chosen.family))),
         sizes=tuple(dict.fromkeys((*trial.sizes, size))),
         # what the next candidate will meet again is not told
-        seeds=trial.seeds if _kept(trial, chosen) else (*trial.seeds, chosen.seed),
+        seeds=trial.seeds if _again(trial, chosen) else (*trial.seeds, chosen.seed),
         oracle_used=trial.oracle_used or known.oracle,
         largest=_larger(trial, chosen),
     )
@@ -212,9 +214,7 @@ def _declared(trial: Trial) -> Ruling:
     known = prepared.sample()
     size = describe(declared(prepared.workload))
     if not prepared.setting.device.emulated:
-        first = families(prepared.workload)[0]
-        chosen = runs.case(declared(prepared.workload), first, runs.draw_seed(), lazy=_large(trial))
-        return _one(trial, chosen, both=True)
+        return _one(trial, _declared_case(trial), both=True)
     if size in trial.sizes:
         return passed(trial, "")
     if not isinstance(known, Sample):
@@ -226,10 +226,22 @@ def _declared(trial: Trial) -> Ruling:
     return evolve(ruling, trial=ruling.trial.unchecked(note)) if known.note and ruling.outcome == "passed" else ruling
 
 
-def _large(trial: Trial) -> bool:
-    """Whether the card makes the declared size's contents itself; small ones are at hand here, for whoever asks."""
-    bound = bound_at(trial.prepared.workload, trial.prepared.original)
-    return sum(buffer.nbytes for buffer in bound.buffers) > LARGE
+def _declared_case(trial: Trial) -> Case:
+    """A full verdict draws it anew; a screen keeps one for all candidates, and its truth where that is not too large.
+    Of large sizes the card makes the contents itself; small ones are at hand here, for whoever asks."""
+    prepared = trial.prepared
+    kept = prepared.cache.declared
+    if kept is not None and prepared.setting.depth != FULL:
+        return kept
+    large = _nbytes(trial) > LARGE
+    chosen = runs.case(declared(prepared.workload), families(prepared.workload)[0], runs.draw_seed(), lazy=large)
+    if prepared.setting.depth != FULL:
+        prepared.cache.declared = chosen
+    return chosen
+
+
+def _nbytes(trial: Trial) -> int:
+    return sum(buffer.nbytes for buffer in bound_at(trial.prepared.workload, trial.prepared.original).buffers)
 
 
 def _beyond(trial: Trial) -> Ruling:

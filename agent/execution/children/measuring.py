@@ -219,8 +219,9 @@ def recompute(driver: Any, runtime: Any, request: say.Recompute, channel: Channe
         held = grounds.new_set(ground, request.spaces, (request.side,))
         digests: list[bytes] = []
         for call in request.calls:
-            _reload(ground, held, request)
             for index in range(request.sets):
+                if request.stateful:
+                    _reload(ground, held, request)
                 key = seed_of(request.seed, call, index)
                 grounds.fill_set(ground, held, request.spaces, (request.side,), key)
                 for step in held.steps[0]:

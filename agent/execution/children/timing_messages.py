@@ -127,8 +127,9 @@ class Measured:
 
 @frozen
 class Recompute:
-    """Run one side alone on the seeds of ``calls`` x ``sets`` and digest. Chunks follow as for :class:`Measure`;
-    answered by :class:`Measured` with nothing but digests."""
+    """Run one side alone on the seeds of ``calls`` x ``sets`` and digest. ``stateful``: its module has variables, so it
+    is loaded anew before each run. Chunks follow as for :class:`Measure`; answered by :class:`Measured` with nothing
+    but digests."""
 
     support: bytes = field(repr=False)
     side: Side
@@ -137,3 +138,4 @@ class Recompute:
     seed: int
     calls: tuple[int, ...]
     sets: int
+    stateful: bool = True

@@ -30,6 +30,10 @@ from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
+_MEMORY_EACH = 2 << 30
+MOST_READY = 8
+"""Runners that wait at once: each holds a context of some hundred megabytes."""
+
 _SHARED = Path("/dev/shm")
 _THROUGH_FILE = 1 << 20
 _SLOWEST_COPY = 50e6  # bytes a second: below this something hangs
@@ -101,7 +105,7 @@ class Gpu:
     def ready(self, count: int) -> None:
         """Start so many runners at once, and let those go that hold programs: nothing is begun while others time."""
         self.runners.release()
-        self.runners.ready(count)
+        self.runners.ready(min(count, max(2, self.card.memory // _MEMORY_EACH), MOST_READY))
 
     def race(self, race: Race) -> Timed:
         """Time two programs in one fresh process; whatever happens to it, the answer says so."""

@@ -1,5 +1,6 @@
 """A race as the messages that a GPU runner understands, and its answer as values."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,6 +19,9 @@ from agent.workload.generators import recipe
 from agent.workload.workload import Access
 
 _ROLES = {Access.IN: "in", Access.OUT: "out", Access.INOUT: "inout"}
+_VARIABLE = re.compile(r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?:global|const)\b", re.MULTILINE)
+"""A variable of the module in PTX, as opposed to an instruction on global memory."""
+
 _FAULTS = frozenset({"ok", "refused", "timeout"})
 
 
@@ -50,6 +54,7 @@ def recompute(race: Race, support: Build, timed: Timed) -> say.Recompute:
         race.seed,
         timed.calls,
         timed.sets,
+        stateful=bool(_VARIABLE.search(last.build.ptx)),
     )
 
 
