@@ -1,5 +1,7 @@
 """The client against a server on loopback that behaves well, badly and worse."""
 
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -284,6 +286,18 @@ def test_an_answer_without_end_is_cut() -> None:
 def test_what_an_endpoint_says_cannot_steer_a_terminal() -> None:
     problem = failure(error(400, "bad \x1b]0;title\x07 \x1b[31mred\u202e\n\nthing"))
     assert "\x1b" not in str(problem) and "\u202e" not in str(problem) and "\n" not in str(problem)
+
+
+def test_without_the_package_a_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ModelError, match="pip install openai"):
+        OpenAI("tiny", "http://127.0.0.1:9/v1").ask(QUESTION, None, Limits())
+
+
+def test_the_client_is_loaded_where_a_model_is_asked_alone() -> None:
+    """Keystroke work and ``--help`` never pay for it."""
+    program = "import sys, cuda_lsp.cli.optimize, cuda_lsp.server; sys.exit('openai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_nothing_but_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
