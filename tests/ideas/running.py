@@ -68,13 +68,16 @@ def diff(request: source.Request, candidate: Candidate) -> str:
 
 
 def run(program: Program, workload: Workload, inputs: Mapping[str, Array], **sizes: int) -> dict[str, Array]:
-    """Every buffer after the run, which must be without any fault. A buffer without an input is poison."""
+    """Every buffer after the run, which must be without any fault. A buffer without an input is poison, zeroed
+    scratch apart."""
     built = build(program, Options(arch="sm_90"))
     assert not isinstance(built, CompileFailure), built
     bound = bind(workload, program.plan, sizes, program.document)
     images = []
     for buffer in bound.buffers:
         given = inputs.get(buffer.name)
+        if buffer.scratch and buffer.zeroed:
+            given = np.zeros(buffer.nbytes, np.uint8)
         contents = Poison() if given is None else np.ascontiguousarray(given).view(np.uint8).reshape(-1)
         images.append(Image(buffer.name, buffer.nbytes, contents))
     names = tuple(buffer.name for buffer in bound.buffers)

@@ -86,6 +86,10 @@ NO_HISTOGRAM = {
     "the thread index elsewhere": (INDEX + f"if (i < n) {{ {COUNT} out[i] = threadIdx.x; }}", "is used beside i"),
     "no bound": (INDEX + COUNT + "\n    out[i] = 0;", "no test of i"),
     "a bound of its own": (INDEX + f"if (i < data[i]) {COUNT}", "not the same for all threads"),
+    "the block's number": (
+        STRIDE + f" {{ {COUNT} }}\n    if (threadIdx.x == 0) out[blockIdx.x] = 1;", "more than the loop over"),
+    "a barrier": (
+        INDEX + f"if (i >= n) return;\n    {COUNT}\n    __syncwarp();\n    out[i] = 1;", "work together already"),
     "work behind": (INDEX + f"if (i < n) {COUNT}\n    out[0] = 1;", "no test of i"),
     "shared already": ("__shared__ int q[4];\n    " + INDEX + f"if (i < n) {{ {COUNT} q[0] = 1; }}", "share memory"),
     "return in a loop": (

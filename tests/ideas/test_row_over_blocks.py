@@ -219,7 +219,19 @@ def test_a_repeat_in_the_plan_keeps_its_order() -> None:
         np.testing.assert_allclose(made.reshape(2, 256), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_blocks_without_a_row_leave_no_noise() -> None:
+    mean = f"float mean = everywhere(sum, s) / cols;\n    {LOOP} out[i] = in[i] - mean;"
+    body = "if (blockIdx.x >= rows) return;\n    " + SUM + mean
+    text = HELPER + kernel(body).replace("walk<<<rows, 64>>>", "walk<<<rows + 3, 64>>>")
+    x = whole(2, 500)
+    for made in results(text, x):
+        expected = x - (x.sum(1) / np.float32(500)).astype(np.float32)[:, None]
+        np.testing.assert_array_equal(made["z"].reshape(2, 500), expected)
+
+
 REFUSED = {
+    "some threads leave": (
+        kernel("if (t >= cols) return;\n    " + SUM + tree("sum") + f"{LOOP} out[i] = in[i] - s[0];"), "may return"),
     "many rows": (kernel(SOFTMAX).replace("rows = 64", "rows = 65536"), "fill the card already"),
     "short rows": (kernel(SOFTMAX).replace("cols = 262144", "cols = 500"), "too short"),
     "no reduction": (kernel(f"{LOOP} out[i] = in[i];"), "no loop of a block folds a row"),

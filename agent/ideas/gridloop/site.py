@@ -6,7 +6,7 @@ from tree_sitter import Node
 from agent.analysis.affine import Atom, Poly, number, unknown
 from agent.analysis.loops import Loop
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import LOOPS, ancestors, bare, contains, descendants, statements, text
+from agent.analysis.syntax import LOOPS, ancestors, bare, callee, contains, descendants, statements, text
 from agent.analysis.values import dependence, value
 from agent.ideas.view import View, evaluate
 
@@ -53,12 +53,34 @@ def grid_loop(view: View) -> GridLoop | str:
     return _single(own, view)
 
 
+TOGETHER = ("__sync", "__shfl", "__ballot", "__any", "__all", "__activemask", "__match", "__reduce")
+
+
 def _striding(loop: Loop, view: View) -> GridLoop | str:
+    for built_in in descendants(view.facts.body, "field_expression"):
+        name = text(built_in.child_by_field_name("argument"))
+        if name in ("blockIdx", "gridDim") and not _of_header(built_in, loop, view):
+            return f"`{text(built_in)}` is used for more than the loop over the elements"
     if loop.node.parent != view.facts.body or loop.node.type != "for_statement":
         return "the loop over the elements does not stand in the kernel's body"
     if any(True for _ in descendants(view.facts.body, "return_statement", "goto_statement")):
         return "some threads may return early"
     return GridLoop(loop.variable, loop, None, None, "<", None, True, ())
+
+
+def _of_header(node: Node, loop: Loop, view: View) -> bool:
+    """Whether a built-in stands in the loop's header, or in a local that is used there alone."""
+    body = loop.node.child_by_field_name("body")
+    if contains(loop.node, node) and (body is None or not contains(body, node)):
+        return True
+    holder = next((one for one in view.facts.symbols.all() if one.init is not None and contains(one.init, node)), None)
+    if holder is None or not holder.fixed:
+        return False
+    uses = [one for one in descendants(view.facts.body, "identifier") if view.facts.symbols.resolve(one) is holder]
+    return all(
+        use == holder.declarator or (contains(loop.node, use) and (body is None or not contains(body, use)))
+        for use in uses
+    )
 
 
 def _single(own: Poly, view: View) -> GridLoop | str:
@@ -126,6 +148,9 @@ def _compared(test: Node, symbol: Symbol, view: View) -> tuple[str, Node] | None
 def _alone(found: GridLoop, view: View) -> GridLoop | str:
     """A thread that takes another element must do for it what another thread did."""
     assert found.declaration is not None
+    for call in view.facts.calls:
+        if callee(call).startswith(TOGETHER):
+            return f"its threads work together already (`{callee(call)}`)"
     for built_in in descendants(view.facts.body, "field_expression"):
         name = text(built_in.child_by_field_name("argument"))
         if name in ("threadIdx", "blockIdx", "gridDim") and not contains(found.declaration, built_in):

@@ -10,6 +10,7 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly, number, unknown
+from agent.analysis.dependence import conditions, returns_before
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.quiet_calls import is_quiet
 from agent.analysis.patterns.reduction_loop import (
@@ -21,6 +22,7 @@ from agent.analysis.patterns.reduction_loop import (
 from agent.analysis.patterns.row_pass import same_space
 from agent.analysis.patterns.tree_reduction import tree_reductions
 from agent.analysis.syntax import arguments, callee, contains, descendants, expression_of, statements, text
+from agent.analysis.values import is_uniform
 from agent.ideas.buffers import elements, may_be_one
 from agent.ideas.reduction.site import Site, site
 from agent.ideas.view import View, evaluate
@@ -77,7 +79,7 @@ def row_split(view: View) -> RowSplit | str:
     spine = passes[0].walk.node.parent
     if spine is None or any(loop.node.parent != spine for loop in loops) or not _straight(spine, view):
         return "the loops over the row do not stand side by side in the kernel's body"
-    reason = _foreign(passes, view) or _between(loops, passes, view)
+    reason = _leaves(passes, view) or _foreign(passes, view) or _between(loops, passes, view)
     if reason is not None:
         return reason
     tail = _tail(spine, loops, passes, view)
@@ -167,6 +169,14 @@ def _straight(spine: Node, view: View) -> bool:
     if branch is None or branch.type != "if_statement" or branch.child_by_field_name("alternative") is not None:
         return False
     return branch.parent == view.facts.body and statements(view.facts.body)[-1] == branch
+
+
+def _leaves(passes: list[Pass], view: View) -> str | None:
+    """Threads that return before a pass would leave their places in the scratch buffers empty."""
+    for leave in returns_before(passes[-1].last, view.facts.body):
+        if not all(is_uniform(test, view.facts.scope) for test in conditions(leave, view.facts.body)):
+            return f"some threads of a block may return at line {view.document.line(leave.start_byte)}"
+    return None
 
 
 def _foreign(passes: list[Pass], view: View) -> str | None:

@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.reduction_loop import ReductionLoop
-from agent.analysis.syntax import bare, text
+from agent.analysis.syntax import bare, descendants, text
 from agent.ideas.plans import in_place_of_launches
 from agent.ideas.reduction.write import styled
 from agent.ideas.rewriting import (
@@ -280,9 +280,11 @@ def _plan(
 def _scratch(view: View, found: RowSplit, names: _Names, parts: int) -> list[Scratch]:
     assert view.threads is not None
     made: list[Scratch] = []
+    # A block that leaves at once has no partial results: zeros, so that putting them together reads no noise.
+    leaves = any(True for _ in descendants(view.facts.body, "return_statement"))
     for one, buffers in zip(found.passes, names.buffers, strict=True):
         each = parts if one.trees else parts * view.threads
         extent: Expression = build("*", [view.launches[0].grid[0], number(each)])
         for accumulator, buffer in zip(one.walk.accumulators, buffers, strict=True):
-            made.append(Scratch(buffer, str(from_c_type(accumulator.symbol.type)), extent, zeroed=False))
+            made.append(Scratch(buffer, str(from_c_type(accumulator.symbol.type)), extent, leaves and not one.trees))
     return made
