@@ -11,6 +11,7 @@ import pytest
 
 from tests.server.connected import descendants
 from tests.server.test_counted import BAD, LINE, TEXT, hints
+from tests.server.test_jobs import gone, soon
 from tests.server.wire import MINIMAL, VSCODE, ServerError, Wire, at, insert, until
 
 URI = "file:///nowhere/rows.cu"
@@ -106,7 +107,9 @@ def test_a_document_closed_while_it_is_counted_and_edits_while_it_is():
             time.sleep(0.1)
         (hint,) = until(lambda: [one for one in hints(client) if one["label"] == BAD], 90)
         assert hint["position"]["line"] == LINE + 10
+        left = descendants(client.process.pid)
         assert client.end() == 0
+        assert left and soon(lambda: all(map(gone, left)), 3.0), "and nothing that counted is left"
 
 
 def test_ranges_that_make_no_sense():

@@ -14,6 +14,7 @@ from lsprotocol import types
 from tests.server.connected import CAPABILITIES, REAL, Connected, connect
 from tests.server.editor import LAX, STRICT
 from tests.server.test_jobs import gone, soon
+from tests.server.texts import SCALE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")
 
@@ -214,3 +215,32 @@ def test_a_client_that_cannot_show_progress_is_sent_none(tmp_path: Path) -> None
 
     session(tmp_path, "minimal", scenario)
     assert os.listdir(tmp_path / "work") == ["add.cu"]  # noqa: PTH208
+
+
+def test_two_servers_on_one_file_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    """Two editors have the file open. Each sees what the other decided when it looks at the file anew."""
+    file = tmp_path / "work" / "scale.cu"
+    file.parent.mkdir()
+    file.write_text(SCALE)
+    script = {"only": ["rewrite"]}
+
+    async def run() -> None:
+        async with (
+            connect(file, SCALE, tmp_path / "state") as one,
+            connect(file, SCALE, tmp_path / "state", "neovim") as other,
+        ):
+            await one.command("optimize", await one.kernel("scale"), script)
+            await one.until(lambda: bool(one.asked))
+            await other.command("optimize", await other.kernel("shift"), script)
+            await other.until(lambda: bool(other.asked))
+            mine = await one.command("review", await one.kernel("scale"))
+            assert await one.command("accept", mine["id"]) is True
+            theirs = await other.command("review", await other.kernel("shift"))
+            assert await other.command("reject", theirs["id"], "no") is True
+            assert other.editor.text == SCALE, "an editor's text is its own"
+        async with connect(file, SCALE, tmp_path / "state") as later:
+            again = await later.command("review", mine["id"])
+            assert (again["state"], again["kernel"]) == ("ready", "scale"), "the file does not hold what was accepted"
+            assert (await later.command("review", theirs["id"]))["state"] == "rejected"
+
+    asyncio.run(run())
