@@ -85,6 +85,14 @@ def test_a_smallest_value_by_comparison() -> None:
     np.testing.assert_array_equal(answer, apart.min(axis=1).astype(np.float32))
 
 
+def test_a_variable_that_each_turn_sets_anew_is_no_total() -> None:
+    request = ask(pairs(before="float sum = 0.0f, d;", body="d = x[j] - x[i];\n        sum += d * d;"))
+    (candidate,) = candidates(request, NAME)
+    x, y = numbers(75)
+    answer = run(rewritten(request, candidate), request.workload, {"x": x, "y": y}, n=75)["y"]
+    np.testing.assert_array_equal(answer, ((x[None, :] - x[:, None]) ** 2).sum(axis=1))
+
+
 MEMBERS = """\
 // cuda-lsp: workload
 //   size     n = 1500
@@ -128,6 +136,14 @@ REFUSED = {
     "left early": ("header alone", {"body": "if (x[j] > 3) break;\n sum += x[j];"}),
     "open block": ("fixed number of whole warps", {"launch": "<<<(n + 47) / 48, 48>>>"}),
     "stored before": ("stored before the loop", {"before": "float sum = 0.0f;\n y[i] = 1.0f;"}),
+    "kept for the next turn": (
+        "does not just fold",
+        {"before": "float sum = 0, d = 0;", "body": "sum += d * x[j];\n d = x[j];"},
+    ),
+    "kept for later": (
+        "does not just fold",
+        {"before": "float sum = 0, d = 0;", "body": "d = x[j];\n sum += d;", "after": "y[i] = sum + d;"},
+    ),
     "a product": ("does not just fold", {"body": "sum *= x[j];"}),
     "left behind": ("leave behind the loop", {"after": "if (sum < 0) return;\n y[i] = sum;"}),
     "a counter as well": ("does not just fold", {"before": "float sum = 0, c = 0;", "body": "sum += x[j]; c++;"}),

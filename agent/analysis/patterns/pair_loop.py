@@ -13,7 +13,7 @@ from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import combination
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import bare, contains, descendants, expression_of, same, text
+from agent.analysis.syntax import bare, contains, descendants, expression_of, same, statement_of, statements, text
 
 FOLDED = {"sum": "sum", "max": "max", "min": "min"}
 
@@ -82,7 +82,7 @@ def _totals(loop: Loop, facts: Facts) -> tuple[Total, ...] | str:
         line = facts.document.line(change.start_byte)
         if symbol is None or target is None or target.type not in ("identifier", "field_expression"):
             return f"line {line} changes something that is no variable of the thread"
-        if contains(loop.node, symbol.declarator):
+        if contains(loop.node, symbol.declarator) or _private(symbol, loop, facts):
             continue
         if symbol.is_memory or symbol.escapes or symbol.space == "parameter":
             return f"{symbol.name} is no plain variable of the thread"
@@ -100,6 +100,31 @@ def _totals(loop: Loop, facts: Facts) -> tuple[Total, ...] | str:
     if any(total.symbol.name == text(name) for total in found.values() for name in _header_names(loop)):
         return "its range depends on what it adds up"
     return tuple(found.values())
+
+
+def _private(symbol: Symbol, loop: Loop, facts: Facts) -> bool:
+    """Whether a variable from outside only carries values within a turn: each turn sets it before anything reads it,
+    and nothing reads it behind the loop."""
+    if symbol.is_memory or symbol.escapes or symbol.space == "parameter":
+        return False
+    names = [
+        name
+        for name in descendants(facts.body, "identifier")
+        if name != symbol.declarator and facts.symbols.resolve(name) is symbol
+    ]
+    if any(name.start_byte > loop.node.end_byte for name in names):
+        return False
+    first = next((name for name in names if contains(loop.node, name)), None)
+    statement = None if first is None else statement_of(first)
+    assignment = None if statement is None else expression_of(statement)
+    return (
+        statement in statements(loop.body)
+        and assignment is not None
+        and assignment.type == "assignment_expression"
+        and text(assignment.child_by_field_name("operator")) == "="
+        and assignment.child_by_field_name("left") == first
+        and not any(contains(assignment, name) for name in names if name != first and contains(loop.node, name))
+    )
 
 
 def _header_names(loop: Loop) -> list[Node]:
