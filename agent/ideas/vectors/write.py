@@ -132,7 +132,7 @@ def _work(view: View, site: Site, width: int, first: str, names: dict[str, str],
     """Loads, the work on each element, stores."""
     document, kernel = view.document, view.kernel
     counter = fresh_local("k", document, kernel)
-    count = "" if site.limit is None else f"{source_text(document, site.limit)} - {first}"
+    count = "" if site.limit is None else f"{_summand(view, site.limit)} - {first}"
     packs: dict[Symbol, list[str]] = {}
     replaced: dict[tuple[int, int], str] = {}
     loads, stores = [], []
@@ -168,6 +168,19 @@ def _work(view: View, site: Site, width: int, first: str, names: dict[str, str],
         inside = [inside[0], leave, *inside[1:]]
     loop = lines.block(f"for (int {counter} = 0; {counter} < {width}; ++{counter})", inside)
     return [*loads, "#pragma unroll", *loop, *stores]
+
+
+def _summand(view: View, node: Node) -> str:
+    """A bound as the first part of a difference."""
+    shifts = node.type == "binary_expression" and text(node.child_by_field_name("operator")) not in (
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+    )
+    written = source_text(view.document, node)
+    return f"({written})" if shifts or node.type == "conditional_expression" else written
 
 
 def _uses(view: View, node: Node, symbol: Symbol) -> list[Node]:
