@@ -127,7 +127,7 @@ SPELLINGS = {
         "before": "float sum = 0;\n    const float* mine = a + row * k;",
         "update": "float x = mine[i];\n        float y = __ldg(&b[i * n + col]);\n        sum = fmaf(x, y, sum);",
     },
-    "up to and with": {"loop": "for (int i = 0; i <= k - 1; i++)"},
+    "up to and with": {"loop": "for (unsigned i = 0; i <= k - 1; i++)"},
     "under a condition": {
         "guard": "if (row < m && n > col)",
         "before": "{\n    float sum = 0.0f;",

@@ -213,7 +213,7 @@ def _turns(draft: Draft) -> Lines:
     lines = [_header(draft, loop) for loop in around]
     start, bound = _start(draft, step), text_at(product, step.bound_node)
     lines += [
-        f"for (int {own.first_turn} = {start}; {own.first_turn} {step.relation} {bound}; "
+        f"for ({step.variable.type} {own.first_turn} = {start}; {own.first_turn} {step.relation} {bound}; "
         f"{own.first_turn} += {own.step}) {{",
         *stage(draft, product.rows, own.rows, own.first_row, own.place_row),
         *stage(draft, product.cols, own.cols, own.first_col, own.place_col),
