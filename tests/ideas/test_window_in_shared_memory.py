@@ -58,6 +58,7 @@ CASES = {
     "skipped": (kernel(SKIPPED), "constant"),
     "chosen": (kernel(CHOSEN), "constant"),
     "periodic": (kernel(PERIODIC), "wrap"),
+    "masked": (kernel(CLAMPED.replace("sum +=", "if (out[(dy + 1) * 5 + dx + 2] == 0.0f) sum +=")), "edge"),
     "halo in memory": (kernel(HALO, size="(height + 2) * (width + 4)"), "memory"),
     "interior": (kernel(INTERIOR, WITHIN), "interior"),
     "narrow block": (kernel(CLAMPED, block="8, 8"), "edge"),
@@ -105,6 +106,20 @@ def test_locals_that_are_not_needed_any_more_go() -> None:
     assert "-            int row = min(max(y + dy, 0), height - 1);" in change
     request = ask(CASES["padded"][0])
     assert "-            int row" not in diff(request, candidates(request, NAME)[0])
+
+
+def test_an_index_that_is_cut_off_too_late_is_bounded_by_the_threads() -> None:
+    """Rows are cut off at a multiple of the height: a place past the last one must not reach there."""
+    late = CLAMPED.replace("height - 1)", "2 * height)")
+    request = ask(kernel(late, size="(height + 1) * width"))
+    (candidate,) = candidates(request, NAME)
+    assert "if (left + dx < width + 2 && top + dy < height + 1)" in diff(request, candidate)
+    x = np.random.default_rng(0).standard_normal((8, 33)).astype(np.float32)
+    made, before = rewritten(request, candidate), np.zeros((7, 33), np.float32)
+    y = run(made, request.workload, {"in": x, "out": before}, height=7, width=33)["out"].reshape(7, 33)
+    padded = np.pad(x.astype(np.float64), ((1, 0), (2, 2)), mode="edge")
+    wanted = sum((dy + 1) * padded[dy : dy + 7, dx : dx + 33] for dy in range(3) for dx in range(5))
+    np.testing.assert_allclose(y, wanted, atol=2e-4)
 
 
 def test_rows_of_narrow_blocks_lie_in_different_banks() -> None:

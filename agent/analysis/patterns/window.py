@@ -77,7 +77,9 @@ def _window(access: Access, known: tuple[Place, ...], facts: Facts) -> Window | 
     nest = axes[0].loop.node
     tests = tuple((g.condition, g.taken) for g in guards(access.node, nest) if g.kind != "loop")
     if not all(_moves_along(poly, axes) for test, _ in tests for poly in _comparisons(test, facts)):
-        return None
+        if not keeps_inside(index, {axis.place.lane for axis in axes}):
+            return None
+        tests = ()  # such as a mask's elements: what is not wanted may be fetched all the same
     reads = tuple(
         other
         for other in facts.accesses_in(nest)
@@ -118,6 +120,28 @@ def _nothing_else(index: Poly, axes: list[Axis], facts: Facts) -> bool:
         if atom.depends and not alone:
             return False
     return True
+
+
+def keeps_inside(index: Poly, lanes: set[str]) -> bool:
+    """Whether the threads' indices come into an element's index through a minimum and a maximum, or a remainder, so
+    that it lies inside the array wherever the place is."""
+    return all(
+        atom.formula is not None and _bounded(unknown(atom))
+        for atom in index.atoms
+        if any(leaf.name in lanes for leaf in leaves(unknown(atom)))
+    )
+
+
+def _bounded(poly: Poly) -> bool:
+    """``min(max(...))`` either way round, or a remainder."""
+    (atom,) = poly.atoms
+    assert atom.formula is not None
+    operation, operands = atom.formula
+    if operation == "%":
+        return True
+    other = {"min": "max", "max": "min"}.get(operation)
+    inner = [one for operand in operands for one in operand.atoms if one.formula is not None]
+    return any(one.formula is not None and one.formula[0] == other for one in inner)
 
 
 def _comparisons(test: Node | None, facts: Facts) -> list[Poly | None]:

@@ -3,13 +3,13 @@
 from attrs import frozen
 from tree_sitter import Node
 
-from agent.analysis.affine import Poly, number, unknown
+from agent.analysis.affine import Atom, Poly, number, unknown
 from agent.analysis.guards import exits_before, guards
 from agent.analysis.patterns.lane_bounds import parts
-from agent.analysis.patterns.window import Axis, Window
+from agent.analysis.patterns.window import Axis, Window, keeps_inside
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, contains, enclosing, statements, text
-from agent.analysis.values import dependence, leaves, replaced, value
+from agent.analysis.values import dependence, difference, leaves, replaced, value
 from agent.ideas.spelling import is_pure
 from agent.ideas.terms import apart_from
 from agent.ideas.view import View
@@ -57,7 +57,9 @@ def site(window: Window, view: View) -> Site | str:
     for symbol in _used(window, view):
         if symbol.init is not None and not is_pure(symbol.init, facts):
             return f"{symbol.name} cannot be found again for other elements"
-    limits = () if _keeps_inside(window) else _limits(window, view)
+    limits = _limits(window, view)
+    if not isinstance(limits, str) and _reaches_no_further(window, limits, view):
+        limits = ()
     return limits if isinstance(limits, str) else Site(window, anchor, limits, _pitch(window))
 
 
@@ -102,28 +104,6 @@ def _variables(window: Window) -> list[Symbol]:
     return [window.rows.loop.variable, window.cols.loop.variable]
 
 
-def _keeps_inside(window: Window) -> bool:
-    """Whether both places come into the index through a minimum, maximum or remainder only."""
-    lanes = {axis.place.lane for axis in (window.rows, window.cols)}
-    return all(
-        atom.formula is not None and _bounded(unknown(atom), lanes)
-        for atom in window.index.atoms
-        if any(leaf.name in lanes for leaf in leaves(unknown(atom)))
-    )
-
-
-def _bounded(poly: Poly, lanes: set[str]) -> bool:
-    """``min(max(...))`` either way round, or a remainder."""
-    (atom,) = poly.atoms
-    assert atom.formula is not None
-    operation, operands = atom.formula
-    if operation == "%":
-        return True
-    other = {"min": "max", "max": "min"}.get(operation)
-    inner = [one for operand in operands for one in operand.atoms if one.formula is not None]
-    return any(one.formula is not None and one.formula[0] == other for one in inner)
-
-
 def _limits(window: Window, view: View) -> tuple[Limit, ...] | str:
     facts = view.facts
     tests = tuple(guards(window.nest, facts.body))
@@ -138,6 +118,53 @@ def _limits(window: Window, view: View) -> tuple[Limit, ...] | str:
                 return f"`{text(condition)}` is no simple bound of a thread's place"
             found += [Limit(axis, condition, holds) for axis in axes]
     return tuple(found)
+
+
+def _reaches_no_further(window: Window, limits: tuple[Limit, ...], view: View) -> bool:
+    """Whether the elements for places that no thread works at (past the last one) are elements for others too: the
+    index is cut off, or goes round, no later than at the last window's end."""
+    lanes = {axis.place.lane for axis in (window.rows, window.cols)}
+    if not keeps_inside(window.index, lanes):
+        return False
+    for axis in (window.rows, window.cols):
+        ends = [end for limit in limits if limit.axis is axis and (end := _end(limit, view)) is not None]
+        for atom in window.index.atoms:
+            if axis.place.lane in {leaf.name for leaf in leaves(unknown(atom))} and not _attained(atom, axis, ends):
+                return False
+    return True
+
+
+def _attained(atom: Atom, axis: Axis, ends: list[Poly]) -> bool:
+    """Whether windows of places below some of ``ends`` reach all that an operation may give. A remainder by no more
+    than the number of their elements takes every value there."""
+    cut = _cut(atom, axis)
+    if cut is None or not ends:
+        return cut is not None
+    past = number(axis.last - axis.first if cut[1] else axis.last)
+    return any((apart := (end + past - cut[0]).constant) is not None and apart >= 0 for end in ends)
+
+
+def _end(limit: Limit, view: View) -> Poly | None:
+    """``n`` of ``place < n``."""
+    operator = text(limit.condition.child_by_field_name("operator"))
+    rest = difference(limit.condition, view.facts.scope)
+    own = value(limit.axis.place.symbol.init, view.facts.scope)
+    strict = {("<", True): -rest, (">=", False): -rest, (">", True): rest, ("<=", False): rest}
+    found = strict.get((operator, limit.holds))
+    return None if found is None or (found + own).depends else found + own
+
+
+def _cut(atom: Atom, axis: Axis) -> tuple[Poly, bool] | None:
+    """(end, goes round): an index that is cut off at ``end - 1``, or taken modulo ``end``."""
+    assert atom.formula is not None
+    operation, operands = atom.formula
+    if operation == "%":
+        return operands[1], True
+    if operation == "max":
+        inner = [one for operand in operands for one in operand.atoms if one.formula and one.formula[0] == "min"]
+        return _cut(inner[0], axis) if inner else None
+    ends = [operand for operand in operands if axis.place.lane not in {leaf.name for leaf in leaves(operand)}]
+    return (ends[0] + number(1), False) if operation == "min" and len(ends) == 1 else None
 
 
 def _hangs_on(condition: Node, axis: Axis, view: View) -> bool:
