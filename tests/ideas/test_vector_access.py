@@ -38,7 +38,7 @@ def ran(request, candidate, n: int, dtype=np.float32, **extra):  # type: ignore[
 
 
 BODIES = {
-    "a bound that binds loosely": "if (i < n * 2 >> 1) {\n        y[i] = 2.0f * x[i] + 1.0f;\n    }",
+    "a bound that binds loosely": "if (i < (n * 2 >> 1)) {\n        y[i] = 2.0f * x[i] + 1.0f;\n    }",
     "leaves": "if (i >= n) return;\n    y[i] = 2.0f * x[i] + 1.0f;",
     "inside": "if (i < n) {\n        y[i] = 2.0f * x[i] + 1.0f;\n    }",
     "through a name": "if (i < n) {\n        int at = i;\n        y[at] = 2.0f * x[at] + 1.0f;\n    }",
