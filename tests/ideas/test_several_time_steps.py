@@ -160,6 +160,17 @@ def test_rows_with_a_margin() -> None:
     np.testing.assert_allclose(found["b"].reshape(12, 22), planes[1], atol=2e-5)
 
 
+def test_elements_are_counted_in_as_many_bits_as_before() -> None:
+    request = ask(kernel(COPIED.replace("int i = y * w + x;", "size_t i = (size_t)y * w + x;")))
+    assert "step_at(a + (size_t)y * w + x, w, b + (size_t)y * w + x," in diff(request, tuned(request, 2))
+    a, b, k = (np.random.default_rng(n).uniform(0.2, 1, (9, 70)).astype(np.float32) for n in range(3))
+    found = run(rewritten(request, tuned(request, 2)), request.workload, {"a": a, "b": b, "k": k}, h=9, w=70, steps=5)
+    planes = [a.astype(np.float64), b.astype(np.float64)]
+    for turn in range(5):
+        cross(planes[turn % 2], planes[1 - turn % 2], k.astype(np.float64), True)
+    np.testing.assert_allclose(found["b"].reshape(9, 70), planes[1], atol=2e-5)
+
+
 def test_the_step_is_written_once() -> None:
     request = ask(kernel(COPIED))
     change = diff(request, tuned(request, 2))

@@ -1,5 +1,7 @@
 """Writing it: the step at one point becomes a function, and a new kernel does several steps for a part of the plane."""
 
+import re
+
 from attrs import evolve, frozen
 from tree_sitter import Node
 
@@ -18,6 +20,7 @@ from agent.workload.plan import Launch
 
 THREADS = (64, 8)
 ROWS = 32
+_WIDE = re.compile(r"\b(?:size_t|ptrdiff_t|long|u?int64_t)\b")
 WORDS = {2: "twice", 3: "three_times", 4: "four_times"}
 COUNTS = {2: "Two", 3: "Three", 4: "Four"}
 
@@ -177,7 +180,9 @@ def _global(step: StencilStep, array: Symbol, view: View) -> str:
     offset = _spelled(step.offset, view)
     pitch = _pitch(step, view)
     times = pitch if pitch.isidentifier() or pitch.isdigit() else f"({pitch})"
-    return f"{array.name} + {row} * {times} + {column}" + ("" if offset == "0" else f" + {offset}")
+    # where the kernel itself counts elements in 64 bits, so does this
+    wide = "(size_t)" if _WIDE.search(view.document.slice_text(view.kernel.body)) else ""
+    return f"{array.name} + {wide}{row} * {times} + {column}" + ("" if offset == "0" else f" + {offset}")
 
 
 def _pitch(step: StencilStep, view: View) -> str:
