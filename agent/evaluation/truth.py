@@ -12,7 +12,7 @@ from agent.evaluation.comparators.numeric import fits, spread_of
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.values import Mask, lane_mask, to_floats
+from agent.evaluation.values import Mask, by_parts, lane_mask, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Recipe
 from agent.workload.binding import Bound, BoundBuffer
@@ -99,7 +99,13 @@ def _written(bench: Bench, before: Contents, answer: Answer) -> dict[str, Mask] 
 
 def touched(one: Bytes, other: Bytes) -> Mask:
     """Which bytes were written, from two runs over the two prior contents."""
-    return np.asarray((one != PRIORS[0]) | (other != PRIORS[1]))
+    found = np.empty(len(one), np.bool_)
+
+    def look(part: slice) -> None:
+        found[part] = (one[part] != PRIORS[0]) | (other[part] != PRIORS[1])
+
+    by_parts(len(one), look)
+    return found
 
 
 def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
@@ -138,7 +144,7 @@ def _expected(
                 most, rms = spread_of(original, other.outputs[buffer.name], buffer.dtype, lanes)
                 spread, spread_rms = max(spread, most), max(spread_rms, rms)
         if oracle is not None and buffer.dtype.startswith("f32"):
-            wide = to_floats(oracle.outputs[buffer.name], "f64")
+            wide = np.ascontiguousarray(oracle.outputs[buffer.name]).view(np.float64)
             silent = not fits(original, buffer.dtype, wide, lanes)
             wide = None if silent else wide
         if wide is not None and chosen.family == EXACT_FAMILY:

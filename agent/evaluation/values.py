@@ -62,7 +62,7 @@ def lane_mask(mask: Mask, dtype: str) -> Mask:
     return np.asarray(mask.reshape(-1, width).all(axis=1))
 
 
-PART = 1 << 19
+PART = 1 << 17
 """Lanes that are looked at in one go: their doubles fit a processor's own cache."""
 
 

@@ -1,0 +1,145 @@
+"""Which process runs what: one for each program, fresh ones for timing, none when idle."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import define
+
+from agent.execution.gpu import runners
+from agent.execution.gpu.runners import KEPT, Runners
+from agent.execution.process import ChildDied
+
+
+@define(eq=False)
+class Process:
+    """A child that only knows whether it lives and whether its first message was read."""
+
+    alive: bool = True
+    greeted: bool = False
+    dies: bool = False
+
+    def converse(self, talk: Callable[[Any], Any], seconds: float) -> None:
+        if self.dies:
+            self.alive = False
+            raise ChildDied("gone")
+        self.greeted = True
+
+    def close(self) -> None:
+        self.alive = False
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    made: list[Process] = []
+
+    def start() -> Process:
+        made.append(Process())
+        return made[-1]
+
+    monkeypatch.setattr(runners, "_start", start)
+    return made
+
+
+def test_a_program_keeps_its_process(started: list[Process]) -> None:
+    pool = Runners()
+    child, fresh = pool.of("a")
+    pool.keep("a", child)
+    assert fresh and pool.of("a") == (child, False)
+
+
+def test_two_programs_never_share_one(started: list[Process]) -> None:
+    pool = Runners()
+    child, _ = pool.of("a")
+    pool.keep("a", child)
+    other, fresh = pool.of("b")
+    assert fresh and other is not child
+
+
+def test_one_that_died_is_replaced(started: list[Process]) -> None:
+    pool = Runners()
+    child, _ = pool.of("a")
+    pool.keep("a", child)
+    started[0].alive = False
+    other, fresh = pool.of("a")
+    assert fresh and other is not child
+
+
+def test_those_used_longest_ago_go_first(started: list[Process]) -> None:
+    pool = Runners()
+    for key in "abcde":
+        pool.keep(key, pool.of(key)[0])
+    assert [process.alive for process in started] == [False] * (5 - KEPT) + [True] * KEPT
+    assert pool.count == KEPT
+
+
+def test_two_runs_of_one_program_at_once_leave_one_process(started: list[Process]) -> None:
+    pool = Runners()
+    one, other = pool.of("a")[0], pool.of("a")[0]
+    pool.keep("a", one)
+    pool.keep("a", other)
+    assert pool.count == 1 and pool.of("a") == (other, False)
+    assert [process.alive for process in started] == [False, True]
+
+
+def test_who_times_gets_a_process_that_ran_nothing(started: list[Process]) -> None:
+    pool = Runners()
+    pool.keep("a", pool.of("a")[0])
+    child = pool.fresh()
+    assert child is started[1] and started[1].greeted
+
+
+def test_those_that_are_ready_are_started_at_once_and_used_first(started: list[Process]) -> None:
+    pool = Runners()
+    pool.ready(3)
+    assert len(started) == 3 and all(process.greeted for process in started)
+    assert {id(pool.fresh()) for _ in range(3)} == {id(process) for process in started}
+    pool.ready(1)
+    assert len(started) == 4
+
+
+def test_one_that_dies_on_the_way_is_not_counted(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Runners()
+    monkeypatch.setattr(runners, "_start", lambda: Process(dies=True))
+    pool.ready(2)
+    assert pool.count == 0
+
+
+def test_programs_are_let_go_before_a_timing(started: list[Process]) -> None:
+    pool = Runners()
+    pool.keep("a", pool.of("a")[0])
+    pool.release()
+    assert not started[0].alive and pool.count == 0
+
+
+def test_all_are_let_go_when_idle(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "IDLE_SECONDS", 0.1)
+    pool = Runners()
+    pool.keep("a", pool.of("a")[0])
+    pool.ready(1)
+    pool.rest()
+    deadline = time.monotonic() + 5
+    while pool.count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(process.alive for process in started)
+
+
+def test_work_keeps_them_from_being_idle(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "IDLE_SECONDS", 0.1)
+    pool = Runners()
+    pool.keep("a", pool.of("a")[0])
+    pool.rest()
+    child, fresh = pool.of("a")
+    time.sleep(0.3)
+    assert not fresh and child.alive
+    pool.close()
+
+
+def test_one_waits_for_the_next_job(started: list[Process]) -> None:
+    pool = Runners()
+    pool.rest()
+    assert pool.count == 1
+    pool.rest()
+    assert len(started) == 1 and pool.of("a") == (started[0], True)
+    pool.close()
