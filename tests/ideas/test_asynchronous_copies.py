@@ -91,6 +91,23 @@ def test_elements_that_no_step_copies_stay_out() -> None:
     assert "if (x < 6) __pipeline_memcpy_async" in candidate.code
 
 
+def test_pointers_that_move_from_step_to_step() -> None:
+    text = tiled(
+        staging="a_tile[y][x] = row < m && k0 + x < k ? a[row * k + x] : 0.0f;\n"
+        "        b_tile[y][x] = k0 + y < k && col < n ? b[y * n + col] : 0.0f;",
+        work="a += 8;\n        b += 8 * n;  // on to the next step\n"
+        "        for (int i = 0; i < 8; ++i) sum += a_tile[y][i] * b_tile[i][x];",
+    )
+    request = ask(text)
+    (candidate,) = candidates(request, NAME)
+    for m, n, k in ((9, 20, 8), (17, 8, 37)):
+        given = inputs(m, n, k)
+        c = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"]
+        np.testing.assert_array_equal(c.reshape(m, n), given["a"] @ given["b"])
+    late = text.replace("c[row * n + col] = sum;", "c[row * n + col] = sum + a[0];")
+    assert "a, which the staging uses, changes in the work" in refusal(ask(late), NAME)
+
+
 def test_line_ends_and_tabs_are_kept() -> None:
     request = ask(tiled().replace("    ", "\t").replace("\n", "\r\n"))
     (candidate,) = candidates(request, NAME)

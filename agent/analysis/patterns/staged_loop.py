@@ -37,11 +37,13 @@ class Copy:
 @frozen(eq=False)
 class StagedLoop:
     """``for (...) { staging; __syncthreads(); work; __syncthreads(); }``: ``arrays`` are filled by ``copies`` in the
-    staging alone and read in the work alone."""
+    staging alone and read in the work alone. ``advances`` are statements between or behind the work that move what the
+    staging reads from on to the next step (``a += 16;``), and that nothing else sees."""
 
     loop: Loop
     staging: tuple[Node, ...]
     work: tuple[Node, ...]
+    advances: tuple[Node, ...]
     copies: tuple[Copy, ...]
     arrays: tuple[Symbol, ...]
 
@@ -54,15 +56,39 @@ def staged_loop(loop: Loop, facts: Facts) -> StagedLoop | str:
     waits = [at for at, one in enumerate(inside) if is_barrier(one)]
     if len(waits) != 2 or waits[1] != len(inside) - 1 or not 0 < waits[0] < waits[1] - 1:
         return "it is no staging, a barrier, work, and a barrier"
-    staging, work = tuple(inside[: waits[0]]), tuple(inside[waits[0] + 1 : waits[1]])
+    staging, behind = tuple(inside[: waits[0]]), inside[waits[0] + 1 : waits[1]]
+    advances = tuple(one for one in behind if _advances(one, behind, loop, facts))
+    work = tuple(one for one in behind if one not in advances)
     if len([one for one in facts.barriers if contains(loop.node, one)]) != 2:
         return "it has more barriers inside"
     copies = _copies(staging, loop, facts)
     if isinstance(copies, str):
         return copies
     arrays = tuple(dict.fromkeys(one.target.root for one in copies if one.target.root is not None))
-    reason = _apart(loop, staging, work, arrays, facts)
-    return reason if reason is not None else StagedLoop(loop, staging, work, copies, arrays)
+    reason = _apart(loop, staging, work, arrays, facts) if work else "nothing is done with what it stages"
+    return reason if reason is not None else StagedLoop(loop, staging, work, advances, copies, arrays)
+
+
+def _advances(statement: Node, behind: list[Node], loop: Loop, facts: Facts) -> bool:
+    """Whether a statement only steps a variable that no other statement of the work uses, nor one outside the loop."""
+    change = expression_of(statement)
+    if change is None or change.type not in ("assignment_expression", "update_expression"):
+        return False
+    operator, amount = text(change.child_by_field_name("operator")), change.child_by_field_name("right")
+    target = bare(change.child_by_field_name("left") or change.child_by_field_name("argument"))
+    symbol = None if target is None or target.type != "identifier" else facts.symbols.resolve(target)
+    if symbol is None or symbol.escapes or operator not in ("+=", "-=", "++", "--"):
+        return False
+    if contains(loop.node, symbol.declarator):
+        return False
+    for name in () if amount is None else descendants(amount, "identifier"):
+        used = facts.symbols.resolve(name)
+        if used is not None and any(contains(loop.node, write) for write in used.writes):
+            return False
+    seen = [name for name in descendants(facts.body, "identifier") if facts.symbols.resolve(name) is symbol]
+    late = any(name.start_byte > loop.node.end_byte for name in seen)
+    inside = any(contains(one, name) for one in behind if one != statement for name in seen)
+    return not late and not inside and len([one for one in symbol.writes if contains(loop.node, one)]) == 1
 
 
 def _copies(staging: tuple[Node, ...], loop: Loop, facts: Facts) -> tuple[Copy, ...] | str:

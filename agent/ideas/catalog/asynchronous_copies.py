@@ -6,8 +6,9 @@ from agent.analysis.patterns.staged_loop import StagedLoop, staged_loop
 from agent.analysis.values import value
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.pipeline.write import overlapped
+from agent.ideas.product.extents import template_values
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
-from agent.ideas.view import View
+from agent.ideas.view import View, evaluate
 
 SHARED_BYTES = 48 * 1024
 COPIED = (4, 8, 16)
@@ -81,10 +82,13 @@ def _fits(found: StagedLoop, view: View) -> str | None:
         one, two = view.element_bytes(copy.target), view.element_bytes(copy.source)
         if one not in COPIED or one != two or copy.target.element != copy.source.element:
             return f"elements of {copy.target.name} and {copy.source.name} are not copied as they are"
+    known_names = _template_numbers(view)
     total = 0
     for access in {copy.target.root: copy.target for copy in found.copies}.values():
         assert access.root is not None
-        extents = [None if dim is None else value(dim, view.facts.scope).constant for dim in access.root.dims]
+        extents = [
+            None if dim is None else value(dim, view.facts.scope).evaluate(known_names) for dim in access.root.dims
+        ]
         known = [extent for extent in extents if extent is not None]
         if access.root.extern or len(known) < len(extents):
             return f"how large {access.name} is is not a number"
@@ -95,9 +99,17 @@ def _fits(found: StagedLoop, view: View) -> str | None:
     return f"{turns} steps are too few for an overlap" if turns is not None and turns < 3 else None
 
 
+def _template_numbers(view: View) -> dict[str, int]:
+    """The template's values, where all launches have the same."""
+    found = [dict(template_values(view, launch)) for launch in view.launches]
+    same = {name: one for name, one in found[0].items() if all(other.get(name) == one for other in found)}
+    values = {name: evaluate(one, view.sizes) for name, one in same.items()}
+    return {name: number for name, number in values.items() if isinstance(number, int)}
+
+
 def _turns(found: StagedLoop, view: View) -> int | None:
     """How often the loop runs at the declared sizes."""
-    values = view.parameters(view.launches[0])
+    values = {**view.parameters(view.launches[0]), **_template_numbers(view)}
     span = (found.loop.bound - found.loop.start).evaluate(values)
     step = found.loop.step.evaluate(values)
     return None if span is None or not step else max(0, -(-span // step))

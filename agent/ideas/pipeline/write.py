@@ -5,7 +5,7 @@ from tree_sitter import Node
 from agent.analysis.patterns.staged_loop import Copy, StagedLoop
 from agent.analysis.syntax import descendants
 from agent.ideas.product.texts import replaced
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, indent_unit, insert_before, source_text
+from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, indent_unit, insert_before, remove, source_text
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -63,7 +63,8 @@ def _grouped(written: str) -> str:
 
 def _staging(view: View, found: StagedLoop, buffer: str) -> str:
     swaps = {copy.statement.start_byte: (copy.statement.end_byte, _copied(view, copy, buffer)) for copy in found.copies}
-    return replaced(view.document, found.staging[0], found.staging[-1], swaps)
+    staging = replaced(view.document, found.staging[0], found.staging[-1], swaps)
+    return "\n".join([staging, *(source_text(view.document, one) for one in found.advances)])
 
 
 def _copied(view: View, copy: Copy, buffer: str) -> str:
@@ -112,6 +113,7 @@ def _body(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str) -> 
             f"\n{margin}".join(lines).encode(),
         )
     ]
+    edits += [remove(document, one) for one in found.advances]
     for one in found.work:
         for name in descendants(one, "identifier"):
             if view.facts.symbols.resolve(name) in found.arrays:

@@ -161,13 +161,13 @@ def given(view: View, launch: Launch) -> Mapping[str, Expression]:
     for parameter, argument in zip(view.kernel.parameters, launch.arguments, strict=False):
         if parameter.pointer_depth == 0:
             found[parameter.name] = argument
-    found.update(_template_values(view, launch))
+    found.update(template_values(view, launch))
     for at, axis in enumerate(AXES):
         found[f"blockDim.{axis}"] = launch.block[at]
     return found
 
 
-def _template_values(view: View, launch: Launch) -> Iterator[tuple[str, Expression]]:
+def template_values(view: View, launch: Launch) -> Iterator[tuple[str, Expression]]:
     """The values of template parameters that a launch spells out."""
     listed = launch.kernel.partition("<")[2].rpartition(">")[0]
     for parameter, written in zip(view.kernel.template, listed.split(","), strict=False):
