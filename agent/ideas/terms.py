@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agent.analysis.affine import Atom, Poly
 from agent.analysis.symbols import Symbol
+from agent.ideas.buffers import may_be_one
 from agent.ideas.view import AXES, View
 from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch
@@ -56,21 +57,5 @@ def least(one: Expression, other: Expression) -> Expression:
 def apart_from(symbol: Symbol, view: View) -> frozenset[Symbol]:
     """The pointer parameters that get another buffer than ``symbol`` in every launch of the plan (a swap exchanges two
     names, and never makes them one)."""
-    places = {one.name: at for at, one in enumerate(view.kernel.parameters)}
     parameters = [one for one in view.facts.symbols.all() if one.space == "parameter" and one.pointer]
-    return frozenset(
-        other
-        for other in parameters
-        if other is not symbol
-        and all(
-            _buffer(launch, places[symbol.name], view).isdisjoint(_buffer(launch, places[other.name], view))
-            for launch in view.launches
-        )
-    )
-
-
-def _buffer(launch: Launch, place: int, view: View) -> frozenset[str]:
-    """The buffer's name; every buffer where the argument names none."""
-    known = {one.name for one in view.request.workload.buffers} | {one.name for one in view.request.plan.scratch}
-    given = launch.arguments[place].names & known if place < len(launch.arguments) else frozenset()
-    return frozenset(given or known)
+    return frozenset(other for other in parameters if not may_be_one(view, symbol, other))

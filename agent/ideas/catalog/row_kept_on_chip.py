@@ -77,6 +77,7 @@ class _Row:
     effect="DRAM reads of the row from one for each pass to one",
     risk="larger blocks than a card's shared memory allows do not launch; fewer blocks hide less latency",
     example=EXAMPLE,
+    enables=("warp-shuffle-reduction",),
     conflicts=("fused-row-passes",),
 )
 def row_kept_on_chip(view: View) -> Match | Refusal:
