@@ -39,6 +39,7 @@ _ENDS = {
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 10), help="Rounds of ideas.")
 @click.option("--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="Hard cap on time.")
 @click.option("--candidates", default=36, show_default=True, type=click.IntRange(1), help="Hard cap on candidates.")
+@click.option("--trials", default=12, show_default=True, type=click.IntRange(0), help="Values tried for each constant.")
 @click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
 @click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
 @click.option(
@@ -63,6 +64,7 @@ def command(
     rounds: int,
     seconds: float,
     candidates: int,
+    trials: int,
     target: str | None,
     device: str,
     scope: str,
@@ -84,6 +86,7 @@ def command(
     options = SearchOptions(
         rounds=rounds,
         candidates=candidates,
+        trials=trials,
         seconds=seconds,
         scope=Scope(scope),
         only=only,
