@@ -16,7 +16,7 @@ from agent.evaluation.trial import Trial
 from agent.execution.timing import Digests, Entry, Race, Timed, Timer
 from agent.workload.generators import families
 
-APART = 0.10
+APART = 0.05
 """The original beside the candidate may take so much longer than in processes that never saw it (and control noise)."""
 
 ODD = 0.5

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from agent.evaluation.verdict import Correctness, Precision, Speed, Verdict
+from agent.evaluation.verdict import Correctness, Precision, Speed, Timing, Verdict
 from agent.search import events
 from agent.search.proposal import Proposal
 
@@ -193,11 +193,36 @@ def why_text(verdict: Verdict) -> str:
     return ", ".join([*moved, *registers])
 
 
+def timing_text(timing: Timing | None) -> str:
+    """How a speed was measured: times, card, clocks, processes, the original against itself, and what to know."""
+    if timing is None:
+        return ""
+    parts = [f"{duration(timing.original_seconds)} -> {duration(timing.candidate_seconds)}"]
+    clocks = f" at {timing.clocks[0]} to {timing.clocks[1]} MHz" if timing.clocks else ""
+    parts.append(f"{timing.card}{clocks}, driver {timing.driver}")
+    processes = f"{timing.processes} process{'es' * (timing.processes != 1)}"
+    parts.append(f"{timing.blocks} blocks of four calls in {processes}")
+    parts.append(f"the original against itself {timing.control_low:.3f} to {timing.control_high:.3f}")
+    if timing.warm_original_seconds is not None and timing.warm_candidate_seconds is not None:
+        warm = f"{duration(timing.warm_original_seconds)} -> {duration(timing.warm_candidate_seconds)}"
+        parts.append(f"inputs in the cache: {warm}")
+    return "; ".join((*parts, *timing.notes))
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it: 147.8 us."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
 def evidence_lines(verdict: Verdict) -> tuple[str, ...]:
-    """What the verdict rests on: what moved, what each gate said, what was not checked."""
+    """What the verdict rests on: what moved, how it was timed, what each gate said, what was not checked."""
     gates = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
     unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
-    return tuple(text for text in (why_text(verdict), *gates, *unchecked) if text)
+    timed = timing_text(verdict.evidence.timing)
+    return tuple(text for text in (why_text(verdict), timed, *gates, *unchecked) if text)
 
 
 def _number(value: float) -> str:
@@ -213,6 +238,8 @@ def proposal_lines(number: int, proposal: Proposal) -> list[str]:
     ]
     why = why_text(proposal.verdict)
     lines += [line("why", why)] if why else []
+    timed = timing_text(proposal.verdict.evidence.timing)
+    lines += [line("timed", timed)] if timed else []
     unchecked = proposal.verdict.evidence.not_checked
     lines += [line("unchecked", "; ".join(unchecked))] if unchecked else []
     lines += [line("by hand", proposal.by_hand)] if proposal.by_hand else []

@@ -13,7 +13,7 @@ from agent.execution.device import Answer, Request
 from agent.execution.emulator import Emulator
 from agent.execution.timing import Figures, Race, Timed, digest_layout
 from agent.workload.program import Program
-from cuda_lsp.terminal.render import speed_text
+from cuda_lsp.terminal.render import duration, speed_text, timing_text
 from tests.evaluation.kernels import original, rewrite, setting
 
 TEXT = """
@@ -115,6 +115,20 @@ def test_what_is_shown_comes_from_three_new_processes_and_other_sizes() -> None:
     text = speed_text(found.speed)
     assert text.startswith("faster, 2.0") or text.startswith("faster, 1.99")
     assert "at n=20000, " in text and "at 4 other sizes" in text and "of the floor" in text
+
+
+def test_what_a_user_sees_of_a_timing() -> None:
+    text = timing_text(verdict(Clock()).evidence.timing)
+    for words in (
+        "1 ms -> 500 us", "Test card at 1900 to 1980 MHz, driver 580", "8 blocks of four calls in 1 process;",
+        "the original against itself 1.000 to 1.000", "inputs in the cache: 1 ms -> 500 us",
+    ):  # fmt: skip
+        assert words in text
+    assert timing_text(None) == ""
+
+
+def test_times_in_the_unit_that_suits_them() -> None:
+    assert [duration(value) for value in (2.5, 0.0123, 147.81e-6, 4e-9)] == ["2.5 s", "12.3 ms", "147.8 us", "4 ns"]
 
 
 def test_equal_times_are_not_faster() -> None:
