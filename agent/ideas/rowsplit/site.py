@@ -54,7 +54,8 @@ class Pass:
 class RowSplit:
     """``spine`` is the block in which all loops stand. ``passes`` fold the row, in order; ``walks`` are the loops that
     only write. ``tail`` are the statements behind the last pass that write besides (one block shall do them).
-    ``parts``: how many blocks may share a row, fewest first; ``best`` the one that fills the card."""
+    ``parts``: how many blocks may share a row, fewest first; ``best`` the one that fills the card. ``longest`` is the
+    loop with the most turns."""
 
     spine: Node
     passes: tuple[Pass, ...]
@@ -64,6 +65,7 @@ class RowSplit:
     best: int
     rows: int
     length: int
+    longest: Loop
 
 
 def row_split(view: View) -> RowSplit | str:
@@ -307,8 +309,12 @@ def _tail(spine: Node, loops: tuple[ReductionLoop, ...], passes: list[Pass], vie
     return tuple(found)
 
 
-def _parts(loops: tuple[ReductionLoop, ...], view: View, by_block: bool) -> tuple[tuple[int, ...], int, int, int] | str:
-    """(choices, best, blocks now, elements of a row): as many parts as fill the card and leave each thread enough."""
+Fit = tuple[tuple[int, ...], int, int, int, Loop]
+"""(choices of parts, the best, blocks now, elements of a row, the longest loop)"""
+
+
+def _parts(loops: tuple[ReductionLoop, ...], view: View, by_block: bool) -> Fit | str:
+    """As many parts as fill the card and leave each thread enough."""
     assert view.threads is not None
     blocks = evaluate(view.launches[0].grid[0], view.sizes)
     names = {**view.parameters(view.launches[0]), "threadIdx.x": 0, "blockIdx.x": 0}
@@ -330,4 +336,5 @@ def _parts(loops: tuple[ReductionLoop, ...], view: View, by_block: bool) -> tupl
         why = "its blocks fill the card already" if full < 2 else "its rows are too short to be shared"
         return f"{why}: {blocks} blocks of {view.threads} threads, {max(known)} elements"
     choices = sorted({max(2, best // 4), max(2, best // 2), best, max(2, min(2 * best, turns // TURNS))})
-    return tuple(choices), best, blocks, max(known)
+    longest = max(zip(lengths, loops, strict=True), key=lambda pair: pair[0] or 0)[1].loop
+    return tuple(choices), best, blocks, max(known), longest

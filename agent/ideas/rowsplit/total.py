@@ -15,7 +15,8 @@ def total_kernel(view: View, one: Pass, name: str, buffers: Sequence[str], count
     number have in all blocks."""
     pairs = list(zip(one.walk.accumulators, buffers, strict=True))
     head = f"__global__ void {name}"
-    listing = wrapped([f"{accumulator.symbol.type}* {buffer}" for accumulator, buffer in pairs], len(head))
+    given = [f"{accumulator.symbol.type}* {buffer}" for accumulator, buffer in pairs]
+    listing = wrapped([*given, f"int {count}"], len(head))
     names = [accumulator.symbol.name for accumulator, _ in pairs]
     starts = [f"    {acc.symbol.type} {acc.symbol.name} = {buffer}[first];" for acc, buffer in pairs]
     steps = [f"        {step_of(acc, f'{buffer}[first + part * blockDim.x]')}" for acc, buffer in pairs]

@@ -8,6 +8,7 @@ from tree_sitter import Node
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.reduction_loop import ReductionLoop
 from agent.analysis.syntax import bare, descendants, text
+from agent.ideas.gridloop.write import at_most
 from agent.ideas.plans import in_place_of_launches
 from agent.ideas.reduction.write import styled
 from agent.ideas.rewriting import (
@@ -24,9 +25,10 @@ from agent.ideas.rewriting import (
 )
 from agent.ideas.rowpass.writing import with_pragma
 from agent.ideas.rowsplit.copies import copied, flowing
-from agent.ideas.rowsplit.site import Pass, RowSplit, segment
+from agent.ideas.rowsplit.site import TURNS, Pass, RowSplit, segment
 from agent.ideas.rowsplit.total import step_of, total_kernel
 from agent.ideas.rowwalk.site import started
+from agent.ideas.terms import in_plan_names
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -72,10 +74,9 @@ def shared_by_blocks(view: View, found: RowSplit, parts: int) -> Rewrite:
         edits += _once(view, found)
     buffers = tuple(buffer for of_pass in names.buffers for buffer in of_pass)
     edits += _signature(view, _declared(view, found, names, last, written=None))
-    constant = f"constexpr int {names.count} = {parts};  // blocks that share a row in {view.kernel.name}\n"
     plan = _plan(view, found, names, copies, parts, buffers, wide)
     kernels = [text for part in copies for text in (part.text, part.total) if text]
-    return Rewrite(tuple(edits), (constant,), plan, tuple(kernels))
+    return Rewrite(tuple(edits), (), plan, tuple(kernels))
 
 
 def _names(view: View, found: RowSplit) -> _Names:
@@ -128,7 +129,7 @@ def _declared(view: View, found: RowSplit, names: _Names, last: int, written: in
             const = "" if at == written else "const "
             if at < last or at == written:
                 declared.append(f"{const}{accumulator.symbol.type}*{restrict} {buffer}")
-    return declared
+    return [*declared, f"int {names.count}"]
 
 
 def _before(view: View, found: RowSplit, names: _Names, at: int) -> list[Edit]:
@@ -260,31 +261,44 @@ def _plan(
     places = {parameter.name: at for at, parameter in enumerate(view.kernel.parameters)}
     one = number(1)
 
+    shared = name(names.count)
+
     def launches(launch: Launch) -> tuple[Step, ...]:
         template = launch.kernel[launch.kernel.index("<") :] if "<" in launch.kernel else ""
-        grid = (launch.grid[0], number(parts), one)
+        grid = (launch.grid[0], shared, one)
         first: list[Step] = []
         for at, part in enumerate(copies):
-            given = (*(launch.arguments[places[kept]] for kept in part.kept), *map(name, part.buffers))
+            given = (*(launch.arguments[places[kept]] for kept in part.kept), *map(name, part.buffers), shared)
             first.append(evolve(launch, kernel=part.name + template, grid=grid, arguments=given))
             if part.total:
-                own = tuple(map(name, names.buffers[at]))
+                own = (*map(name, names.buffers[at]), shared)
                 first.append(evolve(launch, kernel=names.totals[at], shared=number(0), arguments=own))
-        arguments = (*launch.arguments, *map(name, buffers))
+        arguments = (*launch.arguments, *map(name, buffers), shared)
         return (*first, evolve(launch, grid=grid if wide else launch.grid, arguments=arguments))
 
     plan = in_place_of_launches(view.request.plan, view.kernel, launches)
-    return evolve(plan, scratch=(*plan.scratch, *_scratch(view, found, names, parts)))
+    count = (names.count, blocks_for_row(view, found, parts))
+    return evolve(plan, scratch=(*plan.scratch, *_scratch(view, found, names)), locals=(*plan.locals, count))
 
 
-def _scratch(view: View, found: RowSplit, names: _Names, parts: int) -> list[Scratch]:
+def blocks_for_row(view: View, found: RowSplit, parts: int) -> Expression:
+    """How many blocks share a row: ``parts`` at most, and as few as leave their threads some turns each."""
+    launch = view.launches[0]
+    share = in_plan_names(found.longest.step, launch, view)
+    length = in_plan_names(found.longest.bound, launch, view)
+    if share is None or length is None:
+        return number(parts)
+    return at_most(build("+", [build("/", [length, build("*", [share, number(TURNS)])]), number(1)]), parts)
+
+
+def _scratch(view: View, found: RowSplit, names: _Names) -> list[Scratch]:
     assert view.threads is not None
     made: list[Scratch] = []
     # A block that leaves at once has no partial results: zeros, so that putting them together reads no noise.
     leaves = any(True for _ in descendants(view.facts.body, "return_statement"))
     for one, buffers in zip(found.passes, names.buffers, strict=True):
-        each = parts if one.trees else parts * view.threads
-        extent: Expression = build("*", [view.launches[0].grid[0], number(each)])
+        extent: Expression = build("*", [view.launches[0].grid[0], name(names.count)])
+        extent = extent if one.trees else build("*", [extent, number(view.threads)])
         for accumulator, buffer in zip(one.walk.accumulators, buffers, strict=True):
             made.append(Scratch(buffer, str(from_c_type(accumulator.symbol.type)), extent, leaves and not one.trees))
     return made
