@@ -4,8 +4,16 @@ from tree_sitter import Node
 
 from agent.analysis.patterns.staged_loop import Copy, StagedLoop
 from agent.analysis.syntax import descendants
-from agent.ideas.product.texts import replaced
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, indent_unit, insert_before, remove, source_text
+from agent.ideas.product.texts import comment_above, replaced, wrapped
+from agent.ideas.rewriting import (
+    Rewrite,
+    fresh_local,
+    indent_of,
+    indent_unit,
+    insert_before,
+    remove_between,
+    source_text,
+)
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -64,7 +72,11 @@ def _grouped(written: str) -> str:
 def _staging(view: View, found: StagedLoop, buffer: str) -> str:
     swaps = {copy.statement.start_byte: (copy.statement.end_byte, _copied(view, copy, buffer)) for copy in found.copies}
     staging = replaced(view.document, found.staging[0], found.staging[-1], swaps)
-    return "\n".join([staging, *(source_text(view.document, one) for one in found.advances)])
+    advances = [replaced(view.document, comment_above(one), one, {}) for one in found.advances]
+    width = max(100, *(len(line) for line in view.document.slice_text(view.kernel.span).split("\n")))
+    width -= len(indent_of(view.document, found.staging[0]))
+    lines = "\n".join([staging, *advances]).split("\n")
+    return "\n".join(piece for line in lines for piece in wrapped(line, width))
 
 
 def _copied(view: View, copy: Copy, buffer: str) -> str:
@@ -113,7 +125,7 @@ def _body(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str) -> 
             f"\n{margin}".join(lines).encode(),
         )
     ]
-    edits += [remove(document, one) for one in found.advances]
+    edits += _moved(view, found)
     for one in found.work:
         for name in descendants(one, "identifier"):
             if view.facts.symbols.resolve(name) in found.arrays:
@@ -121,6 +133,17 @@ def _body(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str) -> 
     end = [child for child in loop.body.named_children if child.type != "comment"][-1]
     edits.append(Edit(Span(end.end_byte, end.end_byte), f"\n{margin}{buffer} ^= 1;".encode()))
     return edits
+
+
+def _moved(view: View, found: StagedLoop) -> list[Edit]:
+    """The statements that step on are taken away, side by side ones at once, with their comments."""
+    document, runs = view.document, list[list[Node]]()
+    for one in found.advances:
+        if runs and not any(runs[-1][-1].end_byte <= other.start_byte < one.start_byte for other in found.work):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return [remove_between(document, comment_above(run[0]), run[-1]) for run in runs]
 
 
 def _following(view: View, found: StagedLoop) -> str:

@@ -153,6 +153,17 @@ def inside(side: Side, product: Product) -> list[str]:
     return [f"{top.name} < {_grouped(product.extents[top].text)}", *(one.spelled for one in side.tests)]
 
 
+def comment_above(statement: Node) -> Node:
+    """The first of the comments right above a statement, on lines of their own; or the statement."""
+    first = statement
+    while (above := first.prev_named_sibling) is not None and above.type == "comment":
+        before = above.prev_named_sibling
+        if before is not None and before.end_point[0] == above.start_point[0]:
+            break
+        first = above
+    return first
+
+
 def text_at(product: Product, node: Node) -> str:
     return source_text(product.view.document, node)
 

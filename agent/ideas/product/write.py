@@ -24,6 +24,7 @@ from agent.ideas.product.shape import Product
 from agent.ideas.product.stage import stage
 from agent.ideas.product.texts import (
     Swaps,
+    comment_above,
     names_outside,
     needed,
     own_definitions,
@@ -308,20 +309,9 @@ def _closing(draft: Draft) -> Lines:
         body.append(f"{text_at(product, cell.node)} = {name}{element(draft)};")
     nodes = [*after, *(cell.node for cell in product.frame.nest.cells)]
     if after:
-        body.append(substituted(product, _comment_above(after[0]), after[-1], swaps))
+        body.append(substituted(product, comment_above(after[0]), after[-1], swaps))
     full = [f"if ({valid(draft)}) {{", *defined(draft, nodes, swaps), *body, "}"]
     return each_output(draft, [*here(draft, full), *full])
-
-
-def _comment_above(statement: Node) -> Node:
-    """The first of the comments right above a statement, on lines of their own; or the statement."""
-    first = statement
-    while (above := first.prev_named_sibling) is not None and above.type == "comment":
-        before = above.prev_named_sibling
-        if before is not None and before.end_point[0] == above.start_point[0]:
-            break
-        first = above
-    return first
 
 
 def _is_cell(draft: Draft, at: int) -> bool:
