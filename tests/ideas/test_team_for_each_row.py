@@ -189,6 +189,8 @@ def test_the_launches_give_a_team_to_each_row() -> None:
     # No guard names the number of rows: as many teams as there were threads.
     open_ended = ROW + DOT + "y[row] = s;"
     assert grids(kernel(open_ended, grid="rows / 64")) == ["rows / 64 * 32"]
+    # A fixed number of threads leaves rows out at other sizes, and shall go on doing so.
+    assert grids(kernel(LEAVE + DOT + "y[row] = s;", grid="64")) == ["2048"]
     # Fewer threads than rows: each goes on as before.
     assert grids(kernel(KERNELS["a stride over rows"][0], grid="8")) == ["8"]
 

@@ -276,6 +276,7 @@ def _rows(view: View, row: Row, walks: tuple[ReductionLoop, ...], guarded: tuple
             and view.block[0] is not None
             and (rows := evaluate(launch.arguments[at], view.sizes)) is not None
             and threads * view.block[0] >= rows
+            and launch.arguments[at].names <= launch.grid[0].names  # and goes on doing so at other sizes
             for launch in view.launches
         ]
         if all(enough):
