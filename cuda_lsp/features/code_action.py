@@ -123,7 +123,7 @@ def _action(
     reason = obstacle(server, snapshot, kernel, entry)
     title = _title(server, snapshot, kernel, entry)
     if reason is not None:
-        return _disabled(client, title, entry.kind, reason)
+        return _disabled(client, title, entry, reason, reference)
     if lazily:
         return types.CodeAction(title, entry.kind, data=reference)
     arguments = [reference] if entry.kind == REVIEW else [reference, entry.options]
@@ -141,10 +141,14 @@ def _title(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entry)
     return title
 
 
-def _disabled(client: Client, title: str, kind: str, reason: str) -> types.CodeAction | None:
+def _disabled(
+    client: Client, title: str, entry: Entry, reason: str, reference: dict[str, Any]
+) -> types.CodeAction | None:
+    """``data`` says which command it would have been, and of which kernel."""
     if not (client.disabled_actions and client.literal_actions):
         return None
-    return types.CodeAction(title, kind, disabled=types.CodeActionDisabled(reason))
+    told = {**reference, "command": entry.command}
+    return types.CodeAction(title, entry.kind, disabled=types.CodeActionDisabled(reason), data=told)
 
 
 def obstacle(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entry) -> str | None:

@@ -25,6 +25,9 @@ def register(server: CudaServer) -> None:
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve(action: types.CodeAction) -> types.CodeAction:
+        if action.disabled is not None:
+            # an editor that does not mark what is disabled lets it be chosen all the same
+            raise JsonRpcException(action.disabled.reason, _REQUEST_FAILED)
         if action.data is None:
             return action
         wanted = protocol.read_reference(action.data)

@@ -141,6 +141,10 @@ def test_the_menu_of_a_kernel():
         assert disabled == {
             "Review the rewrite of strided": "no rewrite of strided was proposed yet: optimize it first"
         }
+        review = next(action for action in found if "disabled" in action)
+        assert (review["data"]["kernel"], review["data"]["command"]) == ("strided", "cuda-lsp.review")
+        with pytest.raises(ServerError, match="optimize it first"):
+            client.request("codeAction/resolve", review)
         own = next(action for action in found if "idea of my own" in action["title"])
         assert own["command"]["command"] == "cuda-lsp.tryIdea"
         scopes = [one["command"]["arguments"][1]["scope"] for one in found if one["kind"].endswith("optimize")]
