@@ -43,9 +43,9 @@ def _above(document: Document, kernel: Kernel) -> int:
     return min(document.line_starts[at], kernel.span.start)
 
 
-def relaunched(document: Document, name: str) -> Rewrite:
+def relaunched(document: Document, name: str, number: int = 0) -> Rewrite:
     """The same with every launch of the kernel in blocks of 128."""
-    spliced = parse(applied(rewritten(document, name), document), document.path)
+    spliced = parse(applied(rewritten(document, name, number), document), document.path)
     sites = [site for site in spliced.launches if site.kernel == document.kernel(name).name]
     edits = [Edit(site.block_span, b"128") for site in sites]
     return _rewrite(document, name, parse(apply_edits(spliced.text, edits), document.path))

@@ -2,7 +2,7 @@
 
 ``stage:TEXT``, ``sleep:SECONDS``, ``die``, ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes
 its id), ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one
-that changes its launches too), ``end:REASON``.
+that changes its launches too), ``fresh`` and ``fresh:launch`` (the same, and no two alike), ``end:REASON``.
 """
 
 import os
@@ -43,6 +43,9 @@ def handle(channel: Channel) -> None:
             found += [rewritten(document, task.kernel, number) for number in range(int(rest or 1))]
         elif name == "launch":
             found.append(relaunched(parse(task.text, task.path), task.kernel))
+        elif name == "fresh":
+            made = relaunched if rest else rewritten
+            found.append(made(parse(task.text, task.path), task.kernel, time.time_ns()))
         elif name == "end":
             reason = rest
     channel.send(Ended(reason, f"{reason}: {task.kernel}", tuple(found)))

@@ -26,8 +26,8 @@ from tests.server.texts import SCALE
 
 STEPS = int(os.environ.get("CUDA_LSP_STEPS", "10000"))
 SCRIPTS = (
-    ("rewrite",), ("rewrite",), ("launch",), ("launch",), ("rewrites:4",), ("sleep:0.01", "rewrite"),
-    ("stage:a", "stage:b", "sleep:0.02", "launch"), ("end:failed",), ("end:done",), ("sleep:0.2",),
+    ("fresh",), ("fresh",), ("fresh:launch",), ("fresh:launch",), ("rewrites:4",), ("sleep:0.01", "fresh"),
+    ("stage:a", "stage:b", "sleep:0.02", "fresh:launch"), ("end:failed",), ("end:done",), ("sleep:0.2",),
 )  # fmt: skip
 PIECES = (
     "",
