@@ -82,6 +82,10 @@ KERNELS = {
         LEAVE + "float s = 0;\n    for (int i = 1; i <= cols - 1; ++i) s += x[row * cols + i];\n    y[row] = s;",
         lambda x, v, y: x[:, 1:].sum(1),
     ),
+    "a number of the row's own": (
+        LEAVE + "float s = 0;\n    for (int i = 0; i < cols; ++i) s += x[row * cols + i] * y[row];\n    y[row] = s;",
+        lambda x, v, y: x.sum(1) * y,
+    ),
     "branch without braces": (
         LEAVE + DOT + "if (s > 0) y[row] = s; else y[row] = -1.0f;",
         lambda x, v, y: np.where(x @ v > 0, x @ v, -1),
@@ -160,8 +164,14 @@ __global__ void spmv(const int* first, const int* columns, const double* values,
 """
 
 
-def test_sparse_rows_of_any_length() -> None:
-    request = ask(SPARSE)
+IN_HEADER = SPARSE.replace("        const int begin = first[row], end = first[row + 1];\n", "").replace(
+    "i = begin; i < end;", "i = first[row]; i < first[row + 1];"
+)
+
+
+@pytest.mark.parametrize("text", [SPARSE, IN_HEADER])
+def test_sparse_rows_of_any_length(text: str) -> None:
+    request = ask(text)
     (candidate,) = candidates(request, NAME)
     assert dict(candidate.values) == {"lanes": 8}  # 16 elements in a row on average
     generator = np.random.default_rng(3)

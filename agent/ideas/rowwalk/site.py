@@ -175,18 +175,16 @@ def _streams(view: View, loop: Loop, row: Row) -> bool | str:
     for access in view.facts.accesses_in(loop.node):
         if access.space != "global":
             continue
-        own = access.index is not None and "threadIdx.x" in access.index.depends
-        if own and access.index is not None and _side_by_side(access.index.without(loop.atom.name), row):
-            return f"`{text(access.node)}` is next to that of the neighbouring thread already"
         step = None if access.index is None else access.index.coefficient(loop.atom.name)
-        if access.index is None or step is None:
-            continue
-        if _gathers(access):
-            continue
+        if access.index is None or step is None or not step.terms or _gathers(access):
+            continue  # the same element in each turn, or no telling which
+        own = "threadIdx.x" in access.index.depends
+        if own and _side_by_side(access.index.without(loop.atom.name), row):
+            return f"`{text(access.node)}` is next to that of the neighbouring thread already"
         near = step.constant is not None and 0 < abs(step.constant) <= NEAR
         if near and _own_row(access.index, loop, row):
             along = True
-        elif step.terms and not near:
+        elif not near:
             what = "neighbouring threads" if own else "all threads of a warp"
             return f"`{text(access.node)}` is read with a stride along the loop, and {what} share its sectors now"
     return along
