@@ -154,14 +154,20 @@ def sample_above(bench: Bench, contract: Contract) -> Sample | Unsampled:
     """The original on sampled blocks past the declared sizes: each half as large again and one more, as the contract
     allows. What a rewrite owes to the declared size alone (an array of just that length) shows there."""
     top = declared(bench.workload)
+    larger = above(top, contract)
     sizes = {
-        name: contract.rules[name].fit(value + value // 2 + 1) if value == top[name] else value
+        name: larger[name] if value == top[name] else value
         for name, value in sample_sizes(bench, dict(contract.base)).items()
     }
     try:
         return _sample_at(bench, sizes)
     except WorkloadError as error:
         return Unsampled(str(error))
+
+
+def above(top: Sizes, contract: Contract) -> dict[str, int]:
+    """Each size half as large again and one more, as the contract allows."""
+    return {name: contract.rules[name].fit(value + value // 2 + 1) for name, value in top.items()}
 
 
 def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | None:

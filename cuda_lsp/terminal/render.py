@@ -1,5 +1,6 @@
 """Events, verdicts and proposals as the lines that a terminal shows."""
 
+import math
 from collections.abc import Callable, Iterable
 
 from agent.evaluation.verdict import Correctness, Precision, Speed, Timing, Verdict
@@ -166,7 +167,8 @@ def speed_text(speed: Speed) -> str:
 
 
 def _measured_text(speed: Speed, ratio: float, low: float, high: float) -> str:
-    parts = [f"{speed.state}, {down(ratio)} (95 %: {low:.2f} to {high:.2f})" + (f" at {speed.at}" if speed.at else "")]
+    span = f"95 %: {math.floor(low * 100) / 100:.2f} to {math.ceil(high * 100) / 100:.2f}"
+    parts = [f"{speed.state}, {down(ratio)} ({span})" + (f" at {speed.at}" if speed.at else "")]
     ratios = [other.ratio for other in speed.others]
     if ratios:
         least, most = down(min(ratios)), down(max(ratios))

@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
-from agent.evaluation.verdict import Verdict
+from agent.evaluation.verdict import Speed, Verdict
 from agent.execution.device import Answer, Request
 from agent.execution.emulator import Emulator
 from agent.execution.timing import Figures, Race, Timed, digest_layout
@@ -129,6 +129,26 @@ def test_what_a_user_sees_of_a_timing() -> None:
 
 def test_times_in_the_unit_that_suits_them() -> None:
     assert [duration(value) for value in (2.5, 0.0123, 147.81e-6, 4e-9)] == ["2.5 s", "12.3 ms", "147.8 us", "4 ns"]
+
+
+def test_an_interval_is_never_rounded_inwards() -> None:
+    text = speed_text(Speed("faster", 1.6666, 1.6664, 1.6701, at="n=8"))
+    assert text == "faster, 1.66x (95 %: 1.66 to 1.68) at n=8"
+
+
+def test_sizes_above_the_declared_one_run_whole_on_a_card() -> None:
+    """Right up to the declared size and wrong beyond: for what is shown that is wrong."""
+    card, late = Clock(), TEXT.replace("2.0f * x[i]", "n > 25000 ? 0.0f : 2.0f * x[i]")
+    program, workload = original(TEXT)
+    for depth, state in (("screen", "right"), ("full", "wrong")):
+        prepared = prepare(program, workload, setting(device=card, depth=depth))
+        assert isinstance(prepared, Prepared)
+        found = judge(prepared, rewrite(late, program.plan))
+        assert found.correctness.state == state, found.correctness
+    assert "n=30001" in found.correctness.reason
+    good = verdict(card, "full")
+    assert good.correctness.largest == "n=30001"
+    assert "sizes above the declared ones" not in good.evidence.not_checked
 
 
 def test_equal_times_are_not_faster() -> None:

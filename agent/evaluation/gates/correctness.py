@@ -9,7 +9,7 @@ from attrs import evolve
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, Comparison, worst
 from agent.evaluation.contract import element, place, serious
-from agent.evaluation.declared import Sample, judge_sample, largest
+from agent.evaluation.declared import Sample, above, judge_sample, largest
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
@@ -245,15 +245,32 @@ def _nbytes(trial: Trial) -> int:
 
 
 def _beyond(trial: Trial) -> Ruling:
-    """Past the declared sizes, on sampled blocks, for what is shown to a user."""
+    """Past the declared sizes, for what is shown to a user: on sampled blocks, or whole on a card."""
     prepared = trial.prepared
-    if not prepared.setting.device.emulated or prepared.setting.depth != FULL or not prepared.workload.sizes:
+    if prepared.setting.depth != FULL or not prepared.workload.sizes:
         return passed(trial, "")
+    if not prepared.setting.device.emulated:
+        return _above(trial)
     known = prepared.sample_above()
     if not isinstance(known, Sample):
         return passed(trial.unchecked(f"sizes above the declared ones: {known.reason}"), "")
     ruling = _on_sample(trial, known)
     return evolve(ruling, trial=evolve(ruling.trial, beyond=True))
+
+
+def _above(trial: Trial) -> Ruling:
+    """On a card, whole, while it is not too large."""
+    prepared = trial.prepared
+    sizes = above(declared(prepared.workload), prepared.contract)
+    try:
+        nbytes = sum(buffer.nbytes for buffer in bound_at(prepared.workload, prepared.original, sizes).buffers)
+    except WorkloadError as error:
+        return passed(trial.unchecked(f"sizes above the declared ones: {error}"), "")
+    if nbytes > TOO_LARGE:
+        return passed(trial.unchecked(f"sizes above the declared ones: {nbytes / 1e9:.1f} GB of buffers"), "")
+    chosen = runs.case(sizes, families(prepared.workload)[0], runs.draw_seed(), lazy=nbytes > LARGE)
+    ruling = _one(trial, chosen, both=True)
+    return evolve(ruling, trial=evolve(ruling.trial, beyond=describe(sizes) in ruling.trial.sizes))
 
 
 def _on_sample(trial: Trial, known: Sample) -> Ruling:
