@@ -39,6 +39,9 @@ _ENDS = {
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 10), help="Rounds of ideas.")
 @click.option("--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="Hard cap on time.")
 @click.option("--candidates", default=36, show_default=True, type=click.IntRange(1), help="Hard cap on candidates.")
+@click.option(
+    "--proposals", default=3, show_default=True, type=click.IntRange(0, 3), help="Most rewrites to confirm and show."
+)
 @click.option("--trials", default=12, show_default=True, type=click.IntRange(0), help="Values tried for each constant.")
 @click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
 @click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
@@ -64,6 +67,7 @@ def command(
     rounds: int,
     seconds: float,
     candidates: int,
+    proposals: int,
     trials: int,
     target: str | None,
     device: str,
@@ -86,6 +90,7 @@ def command(
     options = SearchOptions(
         rounds=rounds,
         candidates=candidates,
+        proposals=proposals,
         trials=trials,
         seconds=seconds,
         scope=Scope(scope),
