@@ -8,7 +8,7 @@ from attrs import frozen
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
-from cuda_lsp.worker.messages import ModelUse
+from cuda_lsp.worker.asked import ModelUse
 
 # What reads settings and slices is imported where it is needed: most sessions ask no model.
 

@@ -6,7 +6,7 @@ from attrs import evolve
 from pygls.uris import to_fs_path
 
 from cuda_lsp.session import Session, Snapshot
-from cuda_lsp.worker.messages import Options
+from cuda_lsp.worker.asked import Options
 
 
 def with_session(session: Session, snapshot: Snapshot, options: Options) -> Options:

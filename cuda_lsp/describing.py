@@ -8,7 +8,6 @@ from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits, line_end, reanchor
 from agent.source.kernel import Kernel
 from agent.source.span import Span
-from agent.workload.directive import find_directive
 from cuda_lsp.jobs import Job
 from cuda_lsp.server import CudaServer
 
@@ -37,6 +36,8 @@ async def write_directive(server: CudaServer, job: Job) -> None:
 
 def insertion(document: Document, kernel: Kernel, directive: str) -> Edit | None:
     """The directive on lines of its own above the kernel, indented as it is; None where it would not be read there."""
+    from agent.workload.directive import find_directive  # brings in what the server starts without
+
     start = document.line_starts[document.line(kernel.span.start) - 1]
     line = document.text[start : kernel.span.start]
     indent = line[: len(line) - len(line.lstrip())]

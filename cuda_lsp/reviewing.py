@@ -16,7 +16,6 @@ from cuda_lsp.lines import decoded
 from cuda_lsp.proposals.book import Review
 from cuda_lsp.proposals.proposal import OUTDATED, READY, Proposal
 from cuda_lsp.server import CudaServer
-from cuda_lsp.terminal.render import evidence_lines, line, verdict_text
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +31,8 @@ def best(proposals: Iterable[Proposal], kernel: str) -> Proposal | None:
 
 def summary(proposal: Proposal) -> str:
     """The verdict in one line."""
+    from cuda_lsp.terminal.render import verdict_text  # brings in what the server starts without
+
     return verdict_text(proposal.verdict) if proposal.verdict else proposal.note
 
 
@@ -42,6 +43,8 @@ def review_of(server: CudaServer, identifier: str) -> dict[str, Any] | None:
 
 
 def _as_json(review: Review) -> dict[str, Any]:
+    from cuda_lsp.terminal.render import evidence_lines
+
     proposal = review.proposal
     assert proposal.verdict is not None
     return {
@@ -87,6 +90,8 @@ def _say(server: CudaServer, review: dict[str, Any]) -> None:
 
 
 def _written(review: dict[str, Any]) -> Path:
+    from cuda_lsp.terminal.render import line
+
     """A diff file with the evidence above it, where ``patch`` takes it as a comment."""
     folder = Path(platformdirs.user_state_dir("cuda-lsp", appauthor=False)) / "reviews"
     folder.mkdir(parents=True, exist_ok=True)

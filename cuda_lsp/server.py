@@ -190,6 +190,7 @@ class CudaServer(LanguageServer):
         # Full collections take longer than a keystroke may, and find little: our values refer to each other one way.
         gc.freeze()
         gc.set_threshold(50_000, 50, 1000)
+        gc.enable()
         try:
             if port is None:
                 self._stop_event = threading.Event()

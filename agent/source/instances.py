@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
-from tree_sitter import Node, Query
+from tree_sitter import Node
 
 from agent.source.document import Document
 from agent.source.errors import SliceError
@@ -14,7 +14,6 @@ from agent.source.launch import LaunchSite
 from agent.source.launches import function_name
 from agent.source.names import names_in
 from agent.source.nodes import captured, declared_name, descendants, enclosing, node_text
-from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
 _BUILTIN = frozenset(
@@ -22,7 +21,7 @@ _BUILTIN = frozenset(
 )
 _VECTOR = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]\Z|u?int\d+_t\Z")
 _NUMBER = re.compile(r"[\w.\s+*/()<>-]+\Z")
-_CALLS = Query(LANGUAGE, "(call_expression function: [(template_function) (identifier)]) @call")
+_CALLS = "(call_expression function: [(template_function) (identifier)]) @call"
 _DECLARING = ("declaration", "parameter_declaration", "optional_parameter_declaration")
 _CONSTRUCTED = re.compile(r"(\w+)\s*[({]")  # ``Add(1)``, ``Add{}``
 _DEPTH = 3

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from tree_sitter import Node, Query, Tree
+from tree_sitter import Node, Tree
 
 from agent.source.blanking import Blank, blanks_in
 from agent.source.brackets import Brackets, match_brackets
@@ -12,10 +12,9 @@ from agent.source.kernel import Kernel, Parameter, TemplateParameter
 from agent.source.lexing import scan
 from agent.source.names import free_names
 from agent.source.nodes import ancestors, captured, declared_name, first_error, span_of, text_of
-from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
-_DEFINITIONS = Query(LANGUAGE, "(function_definition) @definition")
+_DEFINITIONS = "(function_definition) @definition"
 _GLOBAL = re.compile(rb"\b__global__\b")
 # from __global__ to the name and its parenthesis; bounded, so that a file of __global__ takes linear time
 _LOST = re.compile(rb"[^;{}()]{0,400}?([A-Za-z_]\w*)\s*\(")

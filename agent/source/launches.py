@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 
-from tree_sitter import Node, Query, Tree
+from tree_sitter import Node, Tree
 
 from agent.source.blanking import Blank
 from agent.source.launch import LaunchSite
 from agent.source.nodes import captured, declared_name, first_error, span_of, text_of
-from agent.source.parsing import LANGUAGE
 from agent.source.span import Span
 
 # launches, and what may stand around them
-_RELEVANT = Query(
-    LANGUAGE,
+_RELEVANT = (
     "[(call_expression (kernel_call_syntax)) (function_definition) (for_statement) (while_statement) (do_statement)"
-    " (for_range_loop)] @found",
+    " (for_range_loop)] @found"
 )
 
 

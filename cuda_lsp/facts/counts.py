@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
@@ -20,11 +21,14 @@ from cuda_lsp.asking import with_session
 from cuda_lsp.facts.facts import Facts, line_text
 from cuda_lsp.facts.store import FactStore, Place, place_of
 from cuda_lsp.session import Session, Snapshot
-from cuda_lsp.worker.messages import Ended, Options, Task
+from cuda_lsp.worker.asked import Options, Task
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from cuda_lsp.worker.messages import Ended
 
 log = logging.getLogger(__name__)
 
-Run = Callable[[Task, Callable[[], bool]], Ended]
+Run = Callable[[Task, Callable[[], bool]], "Ended"]
 
 PAUSE = 0.8
 """Seconds without a key before anything is counted."""
@@ -184,14 +188,14 @@ class CountStore:
             return self._ended or (stale and time.monotonic() - began > _PATIENCE)
 
         try:
-            ended = self._run(task, overtaken)
+            counts = self._run(task, overtaken).counts
         except Exception as error:
             log.info("nothing was counted (%s: %s)", type(error).__name__, error)
             if overtaken():
                 self._later(self._dropped)
                 return
-            ended = Ended("no counts", str(error))
-        self._later(self._done, asked, ended.counts)
+            counts = None
+        self._later(self._done, asked, counts)
 
 
 def _counted(asked: _Asked, counts: LineCounts | None) -> Counted:

@@ -11,7 +11,6 @@ from attrs import evolve
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 
-from agent.ideas.idea import Scope
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
 from cuda_lsp.asked_model import Consent, consent
@@ -19,7 +18,7 @@ from cuda_lsp.asking import with_session
 from cuda_lsp.jobs import JobRefused
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
-from cuda_lsp.worker.messages import Options
+from cuda_lsp.worker.asked import Options
 
 KINDS = {
     protocol.SUGGEST: "suggest",
@@ -178,6 +177,8 @@ def read_options(command: str, told: object) -> Options:
         raise JsonRpcInvalidParams(f"the options of {command} are an object with some of {', '.join(_SETTABLE)}")
     if wrong := [name for name, value in told.items() if not _fits(value, getattr(Options(), name))]:
         raise JsonRpcInvalidParams(f"the option {wrong[0]} of {command} cannot be {told[wrong[0]]!r}")
+    from agent.ideas.idea import Scope
+
     try:
         options: Options = cattrs.structure({**attrs.asdict(Options()), **told}, Options)
         Scope(options.scope)

@@ -14,7 +14,7 @@ from cuda_lsp.jobs.job import DONE, FAILED, Listened
 from cuda_lsp.proposals.book import KINDS
 from cuda_lsp.reviewing import review_of, show_review, summary
 from cuda_lsp.server import CudaServer
-from cuda_lsp.worker.messages import Options
+from cuda_lsp.worker.asked import Options
 
 log = logging.getLogger(__name__)
 

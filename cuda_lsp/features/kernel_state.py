@@ -12,7 +12,6 @@ from cuda_lsp.proposals.proposal import READY, Proposal
 from cuda_lsp.reviewing import best
 from cuda_lsp.server import CudaServer, Offer
 from cuda_lsp.session import Snapshot
-from cuda_lsp.terminal.render import down
 
 
 def register(server: CudaServer) -> None:
@@ -43,6 +42,8 @@ def short(proposal: Proposal) -> str:
     speed, correctness = proposal.verdict.speed, proposal.verdict.correctness
     if speed.ratio is None:
         return f"{correctness.state}, no speed"
-    if speed.state == "estimated":
+    from cuda_lsp.terminal.render import down  # brings in what the server starts without
+
+    if speed.low is None:
         return f"{correctness.state}, est. {down(speed.ratio)} on {speed.target}, not measured"
-    return f"{correctness.state}, {down(speed.ratio)} on {correctness.device}"
+    return f"{correctness.state}, {speed.state}, {down(speed.ratio)} on {correctness.device}"

@@ -1,11 +1,14 @@
 """A job as a value: what was asked on which text, and how far it is."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import field, frozen
 
 from agent.source.document import Document
-from cuda_lsp.worker.messages import Ended, Message, Options
+from cuda_lsp.worker.asked import Options
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from cuda_lsp.worker.messages import Ended, Message
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 
@@ -43,7 +46,7 @@ class Job:
     done: int = 0
     total: int = 0
     message: str = ""
-    ended: Ended | None = None
+    ended: "Ended | None" = None
 
     @property
     def active(self) -> bool:
@@ -51,5 +54,5 @@ class Job:
         return self.state in (QUEUED, RUNNING)
 
 
-Listened = Message | None
+Listened: TypeAlias = "Message | None"
 """What a listener is told beside the job: the worker's message, or None where only the state changed."""

@@ -1,10 +1,13 @@
 """Jobs from the server's side. All state is changed on the thread that calls; workers only post to it."""
 
+from __future__ import annotations
+
 import itertools
 import logging
 import os
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -13,9 +16,11 @@ from agent.source.document import parse
 from agent.source.errors import UnknownKernel
 from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, RUNNING, Job, JobRefused, Listened, Text
 from cuda_lsp.jobs.pool import Pool
-from cuda_lsp.jobs.stages import stage
 from cuda_lsp.jobs.waiting import Turns
-from cuda_lsp.worker.messages import Ended, Message, Options, Staged, Task
+from cuda_lsp.worker.asked import Options, Task
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from cuda_lsp.worker.messages import Ended, Message
 
 Listener = Callable[[Job, Listened], None]
 Post = Callable[[Callable[[], None]], None]
@@ -146,6 +151,8 @@ class Jobs:
 
     def _work(self, job: Job, stop: threading.Event) -> None:
         """On a thread of the job's own."""
+        from cuda_lsp.worker.messages import Staged
+
         task = Task(job.kind, _path(job), job.document.text, job.kernel, job.options)
         result: Ended | str = ""
         for attempt in (1, 2):
@@ -169,6 +176,8 @@ class Jobs:
         self._post(lambda: self._finished(job.id, result))
 
     def _heard(self, identifier: str, message: Message) -> None:
+        from cuda_lsp.jobs.stages import stage
+
         job = self._jobs.get(identifier)
         if job is None or job.state != RUNNING:
             return

@@ -1,11 +1,17 @@
 """The worker processes: started when needed, kept warm a while, killed with all that they started."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agent.execution.process import Child
 from agent.execution.wire import Channel
-from cuda_lsp.worker.messages import MESSAGES, Ended, Message, Task
+from cuda_lsp.worker.asked import Task
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from cuda_lsp.worker.messages import Ended, Message
 
 MODULE = "cuda_lsp.worker"
 IDLE_SECONDS = 120.0
@@ -92,6 +98,8 @@ class Pool:
 
 
 def _talk(channel: Channel, task: Task, tell: Callable[[Message], None]) -> Ended:
+    from cuda_lsp.worker.messages import MESSAGES, Ended
+
     channel.send(task)
     while True:
         message: Message = channel.receive(*MESSAGES)

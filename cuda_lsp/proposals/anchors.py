@@ -7,7 +7,6 @@ bookkeeping, and a single byte of difference in what is replaced is noticed.
 
 from attrs import frozen
 
-from agent.ideas.rewriting import comment_start
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.kernel import Kernel
@@ -87,6 +86,8 @@ def _kernel_edits(anchors: Anchors, document: Document, kernel: Kernel) -> list[
 
 def _above(document: Document, kernel: Kernel) -> int:
     """Where helpers go: above the comment that belongs to the kernel."""
+    from agent.ideas.rewriting import comment_start  # brings in what the server starts without
+
     comment = comment_start(document, kernel)
     return kernel.span.start if comment is None else comment
 

@@ -1,8 +1,11 @@
 """All proposals of a server: made from jobs, found again in whatever the text has become, accepted or rejected."""
 
+from __future__ import annotations
+
 import time
 import uuid
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
@@ -14,11 +17,12 @@ from cuda_lsp.applying import Applied, Applier
 from cuda_lsp.jobs.job import CANCELLED, DONE, Job, Listened
 from cuda_lsp.jobs.job import FAILED as JOB_FAILED
 from cuda_lsp.proposals.anchors import is_applied, locate
-from cuda_lsp.proposals.proof import current_key, project_settings
 from cuda_lsp.proposals.proposal import ACCEPTED, FAILED, OUTDATED, READY, REJECTED, RUNNING, SHOWN, Proposal
 from cuda_lsp.proposals.store import Store, Unwritable, bounded
 from cuda_lsp.session import Session, Snapshot
-from cuda_lsp.worker.messages import Rewrite
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from cuda_lsp.worker.messages import Rewrite
 
 KINDS = ("optimize", "idea")
 """Jobs that propose rewrites."""
@@ -221,6 +225,8 @@ class Proposals:
         return edits if edits is not None and self._rests(proposal, snapshot) else None
 
     def _rests(self, proposal: Proposal, snapshot: Snapshot) -> bool:
+        from cuda_lsp.proposals.proof import current_key, project_settings
+
         try:
             document = snapshot.read()
             settings = project_settings(snapshot.path, proposal.folder)

@@ -1,9 +1,15 @@
 """A proposal as a value: a rewrite with its verdict, where it belongs, and what became of it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
-from agent.evaluation.verdict import Verdict
 from cuda_lsp.proposals.anchors import Anchors
+
+if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from agent.evaluation.verdict import Verdict
 
 RUNNING, READY, OUTDATED = "running", "ready", "outdated"
 ACCEPTED, REJECTED, FAILED = "accepted", "rejected", "failed"

@@ -11,12 +11,13 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import cattrs
 import platformdirs
-from attrs import evolve, frozen
+from attrs import evolve, frozen, resolve_types
 
 from cuda_lsp.proposals.locking import locked
 from cuda_lsp.proposals.proposal import OUTDATED, READY, RUNNING, Proposal
@@ -28,15 +29,16 @@ FILES = 256
 """Documents remembered; those touched longest ago go first."""
 
 
+@cache
 def _converter() -> cattrs.Converter:
+    from agent.evaluation.verdict import Verdict
+
+    resolve_types(Proposal, localns={"Verdict": Verdict})
     converter = cattrs.Converter()
     converter.register_unstructure_hook(bytes, lambda data: data.decode("utf-8", "surrogateescape"))
     converter.register_structure_hook(bytes, lambda text, _: str(text).encode("utf-8", "surrogateescape"))
     converter.register_structure_hook(int | float, lambda value, _: value)
     return converter
-
-
-_CONVERTER = _converter()
 
 
 def default_folder() -> Path:
@@ -77,7 +79,7 @@ class Store:
             if told["schema"] != SCHEMA or told["uri"] != uri:
                 return ()
             # the jobs that they are of ended with another server, or are another's
-            return tuple(evolve(one, job="") for one in _CONVERTER.structure(told["proposals"], list[Proposal]))
+            return tuple(evolve(one, job="") for one in _converter().structure(told["proposals"], list[Proposal]))
         except (OSError, ValueError, KeyError, TypeError, cattrs.errors.BaseValidationError):
             return ()
 
@@ -100,7 +102,9 @@ class Store:
         if not proposals:
             self._file(uri).unlink(missing_ok=True)
             return
-        _replace(self._file(uri), {"schema": SCHEMA, "uri": uri, "proposals": _CONVERTER.unstructure(list(proposals))})
+        _replace(
+            self._file(uri), {"schema": SCHEMA, "uri": uri, "proposals": _converter().unstructure(list(proposals))}
+        )
         self._prune()
 
     def _file(self, uri: str) -> Path:

@@ -5,7 +5,8 @@ import traceback
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 from cuda_lsp.terminal.exits import CommandError
-from cuda_lsp.worker.messages import Ended, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.tasks import run
 
 

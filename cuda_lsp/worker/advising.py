@@ -12,7 +12,7 @@ from agent.models.settings import read_model
 from agent.workload.settings import SettingsError
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened
-from cuda_lsp.worker.messages import Task
+from cuda_lsp.worker.asked import Task
 
 
 def adviser_of(task: Task, opened: Opened) -> Adviser | None:

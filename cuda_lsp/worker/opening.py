@@ -6,7 +6,7 @@ from agent.workload.settings import Settings, SettingsError
 from cuda_lsp.proposals.proof import project_settings
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target
-from cuda_lsp.worker.messages import Task
+from cuda_lsp.worker.asked import Task
 
 
 def open_task(task: Task, original: Document | None = None) -> Opened:

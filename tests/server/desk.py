@@ -13,7 +13,8 @@ from cuda_lsp.proposals.book import Proposals
 from cuda_lsp.proposals.proposal import Proposal
 from cuda_lsp.proposals.store import Store
 from cuda_lsp.session import Session
-from cuda_lsp.worker.messages import Ended, Options, Rewrite
+from cuda_lsp.worker.asked import Options
+from cuda_lsp.worker.messages import Ended, Rewrite
 from tests.server.editor import STRICT, Editor
 from tests.server.rewrites import relaunched, rewritten
 from tests.server.texts import SCALE

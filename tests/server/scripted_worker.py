@@ -15,7 +15,8 @@ from pathlib import Path
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 from agent.source.document import parse
-from cuda_lsp.worker.messages import Ended, Rewrite, Staged, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Rewrite, Staged
 from tests.server.rewrites import relaunched, rewritten
 
 

@@ -19,7 +19,7 @@ from cuda_lsp.applying import Applied
 from cuda_lsp.jobs import JobRefused, Jobs
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.proposals.proposal import ACCEPTED, OUTDATED, READY, REJECTED, Proposal
-from cuda_lsp.worker.messages import Options
+from cuda_lsp.worker.asked import Options
 from tests.server.desk import Desk
 from tests.server.editor import FAILS, LAX, LIAR, REFUSES, STRICT
 from tests.server.texts import SCALE

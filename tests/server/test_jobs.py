@@ -18,7 +18,8 @@ from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, QUEUED, RUNNING, Listened
 from cuda_lsp.jobs.jobs import MOST_WAITING
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.jobs.waiting import Turns
-from cuda_lsp.worker.messages import Ended, Options, Staged
+from cuda_lsp.worker.asked import Options
+from cuda_lsp.worker.messages import Ended, Staged
 from tests.server.texts import SCALE
 
 SCRIPTED = "tests.server.scripted_worker"

@@ -12,7 +12,7 @@ from cuda_lsp.features.work_done_progress import Progress
 from cuda_lsp.jobs import Job
 from cuda_lsp.jobs.job import CANCELLED, DONE, RUNNING
 from cuda_lsp.server import CudaServer
-from cuda_lsp.worker.messages import Options
+from cuda_lsp.worker.asked import Options
 
 JOB = Job("job-1", "optimize", "file:///a.cu", 1, "scale", Options(), parse(b""))
 

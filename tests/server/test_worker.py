@@ -13,7 +13,8 @@ from cuda_lsp.describing import insertion
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.jobs.stages import stage
 from cuda_lsp.terminal.exits import CommandError
-from cuda_lsp.worker.messages import Ended, Message, Options, Staged, Task
+from cuda_lsp.worker.asked import Options, Task
+from cuda_lsp.worker.messages import Ended, Message, Staged
 from cuda_lsp.worker.tasks import kinds, run
 from tests.server.texts import SCALE
 

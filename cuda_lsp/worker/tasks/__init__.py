@@ -4,7 +4,8 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 
-from cuda_lsp.worker.messages import Ended, Message, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Message
 
 Tell = Callable[[Message], None]
 

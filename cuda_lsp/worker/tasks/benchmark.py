@@ -3,7 +3,8 @@
 from agent.evaluation.estimate import headroom
 from agent.execution.gpu import why_no_gpu
 from cuda_lsp.terminal.render import down, size
-from cuda_lsp.worker.messages import Ended, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
 from cuda_lsp.worker.tasks.verify import prepared_or_error

@@ -3,7 +3,8 @@
 from attrs import evolve
 
 from agent.evaluation.line_counts import count_lines
-from cuda_lsp.worker.messages import Ended, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
 

@@ -7,7 +7,8 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import choose_kernel
-from cuda_lsp.worker.messages import Ended, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.opening import settings_of
 from cuda_lsp.worker.tasks import Tell
 

@@ -5,7 +5,8 @@ from attrs import evolve
 from agent.ideas.model.advise import OWN_NAME
 from agent.search import events
 from cuda_lsp.terminal.exits import CommandError, Exit
-from cuda_lsp.worker.messages import Ended, Message, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Message
 from cuda_lsp.worker.tasks import Tell, optimize
 
 

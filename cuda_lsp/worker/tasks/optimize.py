@@ -17,7 +17,8 @@ from cuda_lsp.proposals.proposal import SHOWN
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, trace_key
 from cuda_lsp.worker.advising import adviser_of
-from cuda_lsp.worker.messages import Ended, Rewrite, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Rewrite
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
 

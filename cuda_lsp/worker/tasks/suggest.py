@@ -3,7 +3,8 @@
 from agent.ideas.idea import Idea, Scope
 from agent.ideas.source import Request, propose
 from agent.search.events import IdeasFound
-from cuda_lsp.worker.messages import Ended, Staged, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task
 from cuda_lsp.worker.tasks import Tell
 

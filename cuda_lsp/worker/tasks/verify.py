@@ -14,7 +14,8 @@ from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, open_document
 from cuda_lsp.terminal.render import evidence_lines, verdict_text
 from cuda_lsp.terminal.revision import at_revision
-from cuda_lsp.worker.messages import Ended, Staged, Task
+from cuda_lsp.worker.asked import Task
+from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.tasks import Tell
 
