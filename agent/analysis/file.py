@@ -6,6 +6,7 @@ reads that function anew and nothing else.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -59,15 +60,26 @@ class _Item:
     formulas: tuple[tuple[str, Formula], ...] = ()
 
 
-Places = dict[tuple[int, int, int], _Item]
-"""What was read, by the bytes where it begins and ends and by its kind: what the same text means depends on what stands
-around it."""
+@frozen(eq=False)
+class _Level:
+    """The items of a container: ``found`` says what each of the ``nodes`` gives, ``inner`` what was found in those that
+    are containers themselves, by their index, as far as that is known. ``broken``: there are parse errors."""
+
+    nodes: list[Node]
+    found: list[_Item]
+    inner: dict[int, "_Level"]
+    broken: bool
+
+    @property
+    def telling(self) -> list[_Item]:
+        """What the items say, those left out that say nothing."""
+        return [item for item in self.found if item is not _NOTHING]
 
 
 @frozen(eq=False)
 class _Reading:
     document: Document
-    places: Places
+    level: _Level
     items: list[_Item]
     facts: FileFacts
 
@@ -87,10 +99,12 @@ def file_facts(document: Document) -> FileFacts:
 
 
 def _reading(document: Document, before: _Reading | None) -> _Reading:
-    reader = _Reader(document, before)
-    items = reader.items(document.tree.root_node)
+    old = before.document.blanked if before else b""
+    edit = _Edit(*changed_range(old, document.blanked))
+    level = _level(document.tree.root_node, before.level if before else None, edit)
+    items = level.telling
     facts = before.facts if before is not None and before.items == items else _facts(_merged(items))
-    return _Reading(document, reader.places, items, facts)
+    return _Reading(document, level, items, facts)
 
 
 def _facts(whole: _Item) -> FileFacts:
@@ -109,45 +123,65 @@ MOST_ITEMS = 50_000
 _NOTHING = _Item()
 
 
-class _Reader:
-    """Reads the items of a document. Where the text is that of an earlier reading, so is what it says."""
+@frozen
+class _Edit:
+    """``start`` to ``old_end`` of the text before became ``start`` to ``end``."""
 
-    def __init__(self, document: Document, before: _Reading | None) -> None:
-        self.places: Places = {}
-        self._before: Places = before.places if before else {}
-        old = before.document.blanked if before else b""
-        self._start, old_end, self._end = changed_range(old, document.blanked)
-        self._by = self._end - old_end
+    start: int
+    old_end: int
+    end: int
 
-    def items(self, container: Node) -> list[_Item]:
-        """What the items in a container say, those left out that say nothing."""
-        found = map(self._item, container.named_children)
-        return [item for item in found if item is not _NOTHING]
 
-    def _item(self, node: Node) -> _Item:
-        start, end, kind = node.start_byte, node.end_byte, node.kind_id
-        found: _Item | None = None
-        if end <= self._start:
-            found = self._before.get((start, end, kind))
-        elif start >= self._end:
-            found = self._before.get((start - self._by, end - self._by, kind))
-        if found is None:
-            found = self._read(node)
-        self.places[start, end, kind] = found
-        return found
+def _level(container: Node, before: _Level | None, edit: _Edit) -> _Level:
+    """What the items of a container give: those around the edit are read, of the others it is known."""
+    nodes, broken = container.named_children, container.has_error
+    old = before or _Level([], [], {}, broken)
+    front, tail = _kept(nodes, old, edit, broken or old.broken)
+    back, behind = len(nodes) - tail, len(old.nodes) - tail
+    inner = {at: level for at, level in old.inner.items() if at < front}  # those behind the edit stand elsewhere now
+    alone = old.inner.get(front) if back - front == behind - front == 1 else None
+    found = []
+    for at in range(front, back):
+        item, level = _read_item(nodes[at], alone, edit)
+        found.append(item)
+        if level is not None:
+            inner[at] = level
+    return _Level(nodes, [*old.found[:front], *found, *old.found[behind:]], inner, broken)
 
-    def _read(self, node: Node) -> _Item:
-        if node.type == "comment":
-            return _NOTHING
-        source = node.text or b""
-        key = (blake2b(source, digest_size=16).digest(), node.kind_id)
-        found = _seen.get(key)
-        if found is None:
-            if len(_seen) >= MOST_ITEMS:
-                _seen.clear()
-            read = _merged(self.items(node)) if node.type in CONTAINERS else _read(node, source)
-            found = _seen[key] = _NOTHING if read == _NOTHING else read
-        return found
+
+def _kept(nodes: Sequence[Node], old: _Level, edit: _Edit, broken: bool) -> tuple[int, int]:
+    """How many items at the front and at the end are those from before. A parser reads the same text in the same way
+    once it is between two items again; only where it recovers from errors, each item has to be compared."""
+    by, most = edit.end - edit.old_end, min(len(nodes), len(old.nodes))
+    front = min(bisect_right(items, edit.start, key=lambda node: node.end_byte) for items in (nodes, old.nodes))
+    ends = ((nodes, edit.end), (old.nodes, edit.old_end))
+    tail = min(len(items) - bisect_left(items, end, key=lambda node: node.start_byte) for items, end in ends)
+    tail = min(tail, most - front)
+    if broken or (front and not _same(nodes[front - 1], old.nodes[front - 1], 0)):
+        front = next((at for at in range(front) if not _same(nodes[at], old.nodes[at], 0)), front)
+    if broken or (tail and not _same(nodes[-tail], old.nodes[-tail], by)):
+        tail = next((at for at in range(tail) if not _same(nodes[-1 - at], old.nodes[-1 - at], by)), tail)
+    return front, tail
+
+
+def _same(node: Node, old: Node, by: int) -> bool:
+    return (node.start_byte, node.end_byte, node.kind_id) == (old.start_byte + by, old.end_byte + by, old.kind_id)
+
+
+def _read_item(node: Node, before: _Level | None, edit: _Edit) -> tuple[_Item, _Level | None]:
+    """What one item gives, and its own items where it had to be opened."""
+    if node.type == "comment":
+        return _NOTHING, None
+    source = node.text or b""
+    key = (blake2b(source, digest_size=16).digest(), node.kind_id)
+    level, found = None, _seen.get(key)
+    if found is None:
+        if len(_seen) >= MOST_ITEMS:
+            _seen.clear()
+        level = _level(node, before, edit) if node.type in CONTAINERS else None
+        read = _merged(level.telling) if level is not None else _read(node, source)
+        found = _seen[key] = _NOTHING if read == _NOTHING else read
+    return found, level
 
 
 def _merged(items: Sequence[_Item]) -> _Item:

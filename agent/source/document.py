@@ -32,7 +32,7 @@ class Document:
     for, and put in their places one by one when asked for. ``hasty``: see :func:`parse`."""
 
     path: str
-    text: bytes = field(repr=False)
+    text: bytes = field(repr=False, hash=False)  # to hash a large text takes longer than to compare two
     blanked: bytes = field(repr=False, eq=False)
     tree: Tree = field(repr=False, eq=False)
     blanks: Sequence[Blank] = field(repr=False, eq=False)
