@@ -8,8 +8,10 @@ if vim.fn.has('nvim-0.11') == 0 then
   return
 end
 
+local group = vim.api.nvim_create_augroup('cuda_lsp', {})
+require('cuda_lsp.progress').enable(group)
 vim.api.nvim_create_autocmd('LspAttach', {
-  group = vim.api.nvim_create_augroup('cuda_lsp', {}),
+  group = group,
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if client and client.name == 'cuda_lsp' then
@@ -22,7 +24,7 @@ vim.api.nvim_create_autocmd('LspAttach', {
 vim.api.nvim_create_user_command('CudaLsp', function(call)
   require('cuda_lsp.commands').run(call)
 end, {
-  nargs = '+',
+  nargs = '*',
   desc = 'cuda-lsp: optimize, verify, review, accept ...',
   complete = function(lead, line)
     return require('cuda_lsp.commands').complete(lead, line)

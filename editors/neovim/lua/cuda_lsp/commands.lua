@@ -1,6 +1,8 @@
 -- :CudaLsp SUBCOMMAND. What is about a kernel starts from what the server offers as code actions at the cursor.
 local M = {}
 
+local KIND = 'refactor.rewrite.cuda'
+
 ---@type table<string, string> subcommand to the server's command behind a code action
 local offered = {
   ideas = 'cuda-lsp.suggestIdeas',
@@ -8,6 +10,10 @@ local offered = {
   verify = 'cuda-lsp.verify',
   benchmark = 'cuda-lsp.benchmark',
 }
+
+---@type table<string, string[]> what may stand behind a subcommand, for completion
+local scopes = { 'drop-in', 'relaunch', 'plan' }
+local choices = { ideas = scopes, optimize = scopes, verify = { 'saved', 'HEAD' } }
 
 ---@param text string
 ---@param level? integer
@@ -25,61 +31,99 @@ local function client_of(buffer)
   return client
 end
 
----Gives the code actions at the cursor to a function.
+---Gives what the server offers at the cursor to a function.
 ---@param buffer integer
+---@param only string a kind, with those below it
 ---@param run fun(client: vim.lsp.Client, actions: lsp.CodeAction[])
-local function with_actions(buffer, run)
+local function with_actions(buffer, only, run)
   local client = client_of(buffer)
   if not client then
     return
   end
   local params = vim.lsp.util.make_range_params(0, client.offset_encoding)
-  params.context = { diagnostics = {}, triggerKind = vim.lsp.protocol.CodeActionTriggerKind.Invoked }
+  params.context =
+    { diagnostics = {}, only = { only }, triggerKind = vim.lsp.protocol.CodeActionTriggerKind.Invoked }
   client:request('textDocument/codeAction', params, function(err, actions)
     if err then
       say(err.message, vim.log.levels.ERROR)
     elseif not actions or #actions == 0 then
-      say('the cursor is in no kernel, or nothing can be done to it now (a job is running, or it does not compile)')
+      say('the cursor is in no kernel')
     else
       run(client, actions)
     end
   end, buffer)
 end
 
----@param actions lsp.CodeAction[]
----@return string
-local function why_not(actions)
-  for _, action in ipairs(actions) do
-    if action.disabled then
-      return action.disabled.reason
-    end
+---@param action lsp.CodeAction
+---@return string? the server's command behind it, or that it would be
+local function command_of(action)
+  return type(action.command) == 'table' and action.command.command or vim.tbl_get(action, 'data', 'command')
+end
+
+---@param action lsp.CodeAction
+---@return table? the kernel that it is about
+local function kernel_of(action)
+  return vim.tbl_get(action, 'command', 'arguments', 1) or action.data
+end
+
+---@param client vim.lsp.Client
+---@param buffer integer
+---@param action? lsp.CodeAction
+local function take(client, buffer, action)
+  if not action then
+    return
+  elseif action.disabled then
+    say(action.disabled.reason)
+  elseif type(action.command) == 'table' then
+    client:exec_cmd(action.command, { bufnr = buffer })
+  else
+    client:request('codeAction/resolve', action, function(err, resolved)
+      if err then
+        say(err.message, vim.log.levels.ERROR)
+      else
+        vim.lsp.util.apply_workspace_edit(resolved.edit, client.offset_encoding)
+      end
+    end, buffer)
   end
-  return 'the server does not offer this here'
+end
+
+---Takes the only one, or the one that the user picks; what cannot be taken says why in its line.
+---@param client vim.lsp.Client
+---@param buffer integer
+---@param actions lsp.CodeAction[]
+local function pick(client, buffer, actions)
+  if #actions == 1 then
+    take(client, buffer, actions[1])
+    return
+  end
+  vim.ui.select(actions, {
+    prompt = 'cuda-lsp',
+    kind = 'codeaction',
+    format_item = function(action)
+      return action.disabled and ('%s (not now: %s)'):format(action.title, action.disabled.reason) or action.title
+    end,
+  }, function(action)
+    take(client, buffer, action)
+  end)
 end
 
 ---@param buffer integer
 ---@param command string
-local function run_offered(buffer, command)
-  with_actions(buffer, function(client, actions)
+---@param option string one of the choices, a git revision, or empty: the user picks
+local function run_offered(buffer, command, option)
+  with_actions(buffer, KIND, function(client, actions)
     local fitting = vim.tbl_filter(function(action)
-      return type(action.command) == 'table' and action.command.command == command
+      return command_of(action) == command
     end, actions)
-    local function run(action)
-      if action then
-        client:exec_cmd(action.command, { bufnr = buffer })
-      end
-    end
-    if #fitting == 0 then
-      say(why_not(actions))
-    elseif #fitting == 1 then
-      run(fitting[1])
+    local open = vim.tbl_filter(function(action)
+      return not action.disabled
+    end, fitting)
+    if #open == 0 or option == '' then
+      pick(client, buffer, #open == 0 and { fitting[1] } or open)
     else
-      vim.ui.select(fitting, {
-        prompt = 'cuda-lsp',
-        format_item = function(action)
-          return action.title
-        end,
-      }, run)
+      local told = vim.deepcopy(open[1].command)
+      told.arguments = { told.arguments[1], option }
+      client:exec_cmd(told, { bufnr = buffer })
     end
   end)
 end
@@ -90,15 +134,10 @@ end
 ---@param ... any further arguments
 local function run_on_kernel(buffer, command, ...)
   local rest = { ... }
-  with_actions(buffer, function(client, actions)
-    for _, action in ipairs(actions) do
-      local kernel = type(action.command) == 'table' and action.command.arguments and action.command.arguments[1]
-      if kernel then
-        client:exec_cmd({ title = command, command = command, arguments = { kernel, unpack(rest) } }, { bufnr = buffer })
-        return
-      end
-    end
-    say(why_not(actions))
+  with_actions(buffer, KIND, function(client, actions)
+    local kernel = vim.deepcopy(kernel_of(actions[1])) or {}
+    kernel.command = nil
+    client:exec_cmd({ title = command, command = command, arguments = { kernel, unpack(rest) } }, { bufnr = buffer })
   end)
 end
 
@@ -111,19 +150,20 @@ local function cancel(buffer)
   end
 end
 
----Writes the workload above the kernel.
----@param buffer integer
-local function describe(buffer)
-  if client_of(buffer) then
-    vim.lsp.buf.code_action({ context = { only = { 'refactor.rewrite.cuda.describe' } }, apply = true })
-  end
-end
-
 ---@type table<string, fun(buffer: integer, text: string)>
 local subcommands = {
-  workload = describe,
+  menu = function(buffer)
+    with_actions(buffer, KIND, function(client, actions)
+      pick(client, buffer, actions)
+    end)
+  end,
+  workload = function(buffer)
+    with_actions(buffer, KIND .. '.describe', function(client, actions)
+      take(client, buffer, actions[1])
+    end)
+  end,
   try = function(buffer, text)
-    run_on_kernel(buffer, 'cuda-lsp.tryIdea', text)
+    run_on_kernel(buffer, 'cuda-lsp.tryIdea', text ~= '' and text or nil)
   end,
   review = function(buffer)
     run_on_kernel(buffer, 'cuda-lsp.review')
@@ -135,10 +175,13 @@ local subcommands = {
     require('cuda_lsp.review').reject(text)
   end,
   cancel = cancel,
+  messages = function()
+    require('cuda_lsp.messages').list()
+  end,
 }
 for name, command in pairs(offered) do
-  subcommands[name] = function(buffer)
-    run_offered(buffer, command)
+  subcommands[name] = function(buffer, text)
+    run_offered(buffer, command, choices[name] and text or '')
   end
 end
 
@@ -152,9 +195,9 @@ end
 ---@param call vim.api.keyset.create_user_command.command_args
 function M.run(call)
   local subcommand, text = call.args:match('^(%S+)%s*(.*)$')
-  local run = subcommands[subcommand]
+  local run = subcommands[subcommand or 'menu']
   if run then
-    run(vim.api.nvim_get_current_buf(), text)
+    run(vim.api.nvim_get_current_buf(), text or '')
   else
     say(('no such command: %s; there are %s'):format(subcommand, table.concat(names(), ', ')), vim.log.levels.WARN)
   end
@@ -164,12 +207,10 @@ end
 ---@param line string
 ---@return string[]
 function M.complete(lead, line)
-  if line:match('^%s*%S+%s+%S+%s') then
-    return {}
-  end
+  local before = line:match('^%s*%S+%s+(%S+)%s')
   return vim.tbl_filter(function(name)
     return vim.startswith(name, lead)
-  end, names())
+  end, before and (choices[before] or {}) or names())
 end
 
 return M

@@ -2,20 +2,10 @@
 local capabilities = vim.lsp.protocol.make_client_capabilities()
 -- Neovim 0.11 shows lenses but does not say that a server may ask for new ones.
 capabilities.workspace.codeLens = { refreshSupport = true }
--- Proposals are shown by this plugin, as a diff.
-capabilities.experimental = { cudaLsp = { review = true } }
-
----Echoes a message cut to one line, so that Neovim does not ask for Enter.
----@param message string
----@param ending string
-local function say_shortly(message, ending)
-  local room = vim.v.echospace - #ending
-  local line = message:gsub('%s+', ' ')
-  if vim.fn.strdisplaywidth(line) > room then
-    line = vim.fn.strcharpart(line, 0, room - 3) .. '...'
-  end
-  vim.notify(line .. ending)
-end
+-- What cannot be done is listed with its reason by :CudaLsp, and refused with it where it is taken from another menu.
+capabilities.textDocument.codeAction.disabledSupport = true
+-- Proposals are shown by this plugin, as a diff, and it lets the user type an idea.
+capabilities.experimental = { cudaLsp = { review = true, askText = true } }
 
 ---@param client_id integer
 ---@return fun(err: lsp.ResponseError?, review: cuda_lsp.Review?)
@@ -29,6 +19,8 @@ local function show(client_id)
   end
 end
 
+local messages = require('cuda_lsp.messages')
+
 return {
   cmd = { 'cuda-lsp', 'serve' },
   filetypes = { 'cuda' },
@@ -39,16 +31,9 @@ return {
     ['cuda-lsp/review'] = function(err, review, context)
       show(context.client_id)(err, review)
     end,
-    -- A finished search must not take the keyboard away: its lens and :CudaLsp review are there when the user is ready.
-    ['window/showMessageRequest'] = function(err, params, context)
-      for _, action in ipairs(params.actions or {}) do
-        if action.title == 'Review' then
-          say_shortly(params.message, '  :CudaLsp review')
-          return vim.NIL
-        end
-      end
-      return vim.lsp.handlers['window/showMessageRequest'](err, params, context)
-    end,
+    ['cuda-lsp/askText'] = messages.ask_text,
+    ['window/showMessage'] = messages.show,
+    ['window/showMessageRequest'] = messages.ask,
     -- The label would be echoed, and a long one asks for Enter.
     ['workspace/applyEdit'] = function(err, params, context)
       params.label = nil

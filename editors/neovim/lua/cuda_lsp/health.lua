@@ -52,6 +52,13 @@ local function check_server()
   return ok and command[1] or nil
 end
 
+---Whether the server is given a key for a language model; the key itself is never shown.
+local function check_key()
+  local own = vim.tbl_get(vim.lsp.config, 'cuda_lsp', 'cmd_env', 'CUDA_LSP_API_KEY')
+  local given = (own or vim.env.CUDA_LSP_API_KEY or '') ~= ''
+  vim.health.info(given and 'CUDA_LSP_API_KEY is set' or 'CUDA_LSP_API_KEY is not set; only a language model needs it')
+end
+
 ---@param program string
 local function check_machine(program)
   vim.health.start('Machine (cuda-lsp doctor)')
@@ -76,6 +83,7 @@ end
 function M.check()
   check_editor()
   local program = check_server()
+  check_key()
   if program then
     check_machine(program)
   end

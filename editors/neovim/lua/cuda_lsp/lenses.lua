@@ -7,23 +7,53 @@ local group = vim.api.nvim_create_augroup('cuda_lsp_lenses', {})
 local built_in = vim.lsp.codelens.enable ~= nil
 
 ---@param buffer integer
+---@return integer columns for text in the narrowest window that shows it
+local function room(buffer)
+  local least = math.huge
+  for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
+    local info = vim.fn.getwininfo(window)[1]
+    least = math.min(least, info.width - info.textoff)
+  end
+  return least
+end
+
+---Titles with bars between them, in as many lines as they need: Neovim cuts a virtual line at the window's edge.
+---@param titles string[]
+---@param columns integer
+---@return string[][][]
+local function laid_out(titles, columns)
+  local lines, width = { {} }, 0
+  for _, title in ipairs(titles) do
+    local long = vim.fn.strdisplaywidth(title)
+    if width > 0 and width + 3 + long > columns then
+      table.insert(lines, {})
+      width = 0
+    elseif width > 0 then
+      table.insert(lines[#lines], { ' | ', 'LspCodeLensSeparator' })
+      width = width + 3
+    end
+    table.insert(lines[#lines], { title, 'LspCodeLens' })
+    width = width + long
+  end
+  return lines
+end
+
+---@param buffer integer
 ---@param lenses lsp.CodeLens[]
 local function draw(buffer, lenses)
-  local lines = {} ---@type table<integer, string[][]>
+  local titles = {} ---@type table<integer, string[]>
   for _, lens in ipairs(lenses) do
     local number = lens.range.start.line
-    local chunks = lines[number] or {}
-    if #chunks > 0 then
-      table.insert(chunks, { ' | ', 'LspCodeLensSeparator' })
-    end
-    table.insert(chunks, { lens.command and lens.command.title or '...', 'LspCodeLens' })
-    lines[number] = chunks
+    titles[number] = titles[number] or {}
+    table.insert(titles[number], lens.command and lens.command.title or '...')
   end
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
-  for number, chunks in pairs(lines) do
+  local columns = room(buffer)
+  for number, words in pairs(titles) do
     if number < vim.api.nvim_buf_line_count(buffer) then
       -- Nothing can be shown above the first line of a window that starts with it.
-      local place = number == 0 and { virt_text = chunks } or { virt_lines = { chunks }, virt_lines_above = true }
+      local place = number == 0 and { virt_text = laid_out(words, math.huge)[1] }
+        or { virt_lines = laid_out(words, columns), virt_lines_above = true }
       vim.api.nvim_buf_set_extmark(buffer, namespace, number, 0, place)
     end
   end
@@ -61,7 +91,7 @@ function M.enable(client, buffer)
     return
   end
   vim.api.nvim_clear_autocmds({ group = group, buffer = buffer })
-  vim.api.nvim_create_autocmd({ 'BufEnter', 'InsertLeave', 'TextChanged' }, {
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'InsertLeave', 'TextChanged', 'VimResized' }, {
     group = group,
     buffer = buffer,
     callback = function()
