@@ -56,7 +56,7 @@ def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
 @lru_cache(maxsize=8)
 def _by_kernel(document: Document) -> Mapping[str, tuple[int, ...]]:
     """By the name of a kernel, which of the document's launches are of it."""
-    owners = Counter(kernel.name for kernel in document.kernels.as_read)
+    owners = Counter([kernel.name for kernel in document.kernels.as_read])
     found: dict[str, list[int]] = {}
     for at, site in enumerate(document.launches.as_read):
         if owners[site.kernel] == 1 and site.damage is None:

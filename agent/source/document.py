@@ -32,13 +32,17 @@ class Document:
     for, and put in their places one by one when asked for. ``hasty``: see :func:`parse`."""
 
     path: str
-    text: bytes = field(repr=False, hash=False)  # to hash a large text takes longer than to compare two
+    text: bytes = field(repr=False)
     blanked: bytes = field(repr=False, eq=False)
     tree: Tree = field(repr=False, eq=False)
     blanks: Sequence[Blank] = field(repr=False, eq=False)
     macros: tuple[Macro, ...] = field(repr=False, eq=False)
     hasty: bool = field(default=False, repr=False, eq=False)
     _state: Callable[["Document"], State] | State | None = field(default=None, repr=False, eq=False)
+
+    def __hash__(self) -> int:
+        """Without the text: to hash a large one takes longer than to compare two."""
+        return hash((self.path, len(self.text)))
 
     @cached_property
     def kernels(self) -> Moved[Kernel]:

@@ -19,6 +19,7 @@ from agent.source.edits import Edit, line_end
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
+from agent.source.moving import moved_kernel
 from agent.source.parsing import parse_tree
 from agent.source.span import Span
 from agent.workload.expression import Expression, ExpressionError
@@ -83,12 +84,12 @@ def _run(
     raised: bool,
 ) -> Iterator[Hit]:
     alone = _alone(document, kernel)
-    own = alone.kernels
-    if len(own) != 1 or own[0].damage is not None:
+    if alone.tree.root_node.has_error:
         return
+    own = moved_kernel(kernel, -kernel.span.start, 1 - kernel.line)
     known = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True) if extent is not None}
     try:
-        facts = analyse(alone, own[0], known, shared)
+        facts = analyse(alone, own, known, shared)
     except SourceError:
         return
     bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None

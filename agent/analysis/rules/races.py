@@ -135,9 +135,10 @@ class _Pairs:
         for thread, slot in enumerate(one.tolist()):
             if slot != NOWHERE:
                 owners.setdefault(slot, []).append(thread)
+        warps = self._warps.tolist()
         for thread, slot in enumerate(two.tolist()):
             for owner in owners.get(slot, ()) if slot != NOWHERE else ():
-                if self._warps[owner] != self._warps[thread]:
+                if warps[owner] != warps[thread]:
                     return owner, thread
         return None
 
