@@ -303,13 +303,19 @@ def _launch(ground: Ground, step: LaunchStep, module: int, addresses: dict[str, 
     return Launch(ground.driver, function, step.grid, step.block, step.shared, values)
 
 
-def fill_set(ground: Ground, held: Held, spaces: Sequence[say.Space], sides: Sequence[say.Side], seed: int) -> None:
-    """Fresh inputs, and poison in everything that a call has to write: what another call left there is gone."""
-    byte = prior(seed)
+def fill_set(
+    ground: Ground, held: Held, spaces: Sequence[say.Space], sides: Sequence[say.Side], key: tuple[int, int, int]
+) -> None:
+    """Fresh inputs, and poison in everything that a call has to write: what another call left there is gone. ``key``:
+    the measurement's seed, the call, the set. A module's variable exists once for all sets: it holds what the call's
+    first set has, whichever set is filled last, or a set alone would meet other contents than among the others."""
+    seed, call, index = key
+    own, common = seed_of(seed, call, index), seed_of(seed, call, 0)
+    byte = prior(own)
     for space in spaces:
         for address in dict.fromkeys(held.shared[space.name]):
             if space.form is not None and space.role in ("in", "inout"):
-                ground.make(space.form.packed(seed), space.form.count, address)
+                ground.make(space.form.packed(common if space.symbols else own), space.form.count, address)
             elif space.follows and space.nbytes:
                 kind = ground.runtime.memcpyDeviceToDevice
                 ground.runtime.memcpyAsync(address, ground.masters[space.name], space.nbytes, kind, 0)

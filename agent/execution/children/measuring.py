@@ -123,7 +123,7 @@ def _timed(course: Course, number: int, warm: bool = False, quiet: bool = False)
     call, course.side = course.call, number
     course.call += 1
     for index, held in enumerate(course.sets):
-        grounds.fill_set(ground, held, request.spaces, request.sides, seed_of(request.seed, call, index))
+        grounds.fill_set(ground, held, request.spaces, request.sides, (request.seed, call, index))
     if warm:
         for held in course.sets:
             grounds.read_inputs(ground, held, request.spaces)
@@ -222,10 +222,10 @@ def recompute(driver: Any, runtime: Any, request: say.Recompute, channel: Channe
             for index in range(request.sets):
                 if request.stateful:
                     _reload(ground, held, request)
-                key = seed_of(request.seed, call, index)
-                grounds.fill_set(ground, held, request.spaces, (request.side,), key)
+                grounds.fill_set(ground, held, request.spaces, (request.side,), (request.seed, call, index))
                 for step in held.steps[0]:
                     step()
+                key = seed_of(request.seed, call, index)
                 digests += [ground.digest(output, held.shared[output.name][0], key) for output in request.outputs]
         runtime.deviceSynchronize()
         seconds = time.perf_counter() - begun

@@ -33,6 +33,7 @@ class FakeCard:
         self.log: list[str] = []
         self.names: list[str] = []
         self.capacity = 1 << 40
+        self.variables: dict[tuple[int, str], int] = {}
 
     # ours
 
@@ -126,7 +127,14 @@ class FakeCard:
         return len(self.names)
 
     def moduleGetGlobal(self, module: int, name: str) -> int:
-        return self.malloc(64)
+        """One place for each variable of each module, as on a card."""
+        if (module, name) not in self.variables:
+            self.variables[module, name] = self.malloc(1024)
+        return self.variables[module, name]
+
+    def variable(self, name: str) -> int:
+        """Where it lies in the module that was loaded last of those that have it."""
+        return next(address for (_, own), address in reversed(self.variables.items()) if own == name)
 
     def moduleUnload(self, module: int) -> None:
         self.log.append("unload")

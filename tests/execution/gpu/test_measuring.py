@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from agent.execution.children import gpu_messages as gpu
 from agent.execution.children import measuring
@@ -100,6 +101,49 @@ def test_how_many_sets(changes: dict[str, object], steps: int, sets: int) -> Non
 def test_a_module_variable_that_is_written_exists_once() -> None:
     spaces = (SPACES[0], say.Space("y", 4 * N, "out", None, ("y", "y")))
     assert measuring.sets_for(5e-6, 1, request(side("old"), side("new"), spaces=spaces)) == 1
+
+
+TABLE = say.Space("w", 4 * N, "in", Form("single uniform", "f32", N, 8), ("w_old", "w_new"))
+"""An input that is a variable of each side's module, as a table of weights in constant memory is."""
+
+
+def weighing(card: FakeCard, variable: str, seconds: float) -> Kernel:
+    """y = x w in so many seconds, with w in the module."""
+
+    def run(values: list[bytes]) -> float:
+        x, y = (int.from_bytes(value, "little") for value in values)
+        data, table = (np.frombuffer(ctypes.string_at(at, 4 * N), np.float32) for at in (x, card.variable(variable)))
+        ctypes.memmove(y, (data * table).tobytes(), 4 * N)
+        return seconds
+
+    return run
+
+
+@pytest.mark.parametrize("seconds", [6e-6, 3e-3], ids=["many sets", "one set"])
+def test_a_table_in_the_module_is_one_for_all_sets_of_a_call(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Short kernels run over many sets, the variable exists once: each set alone must meet what it met among them."""
+    quick(monkeypatch)
+    card, fresh = FakeCard({}), FakeCard({})
+    card.kernels |= {"old": weighing(card, "w_old", seconds), "new": weighing(card, "w_new", seconds)}
+    fresh.kernels["new"] = weighing(fresh, "w_new", 1.0)
+    tables: set[bytes] = set()
+    for name in ("w_old", "w_new"):
+        card.kernels[name[2:]] = _watching(card, card.kernels[name[2:]], name, tables)
+    asked = request(side("old"), side("new"), spaces=(*SPACES, TABLE))
+    found = measuring.measure(card, card, asked, no_channel())
+    assert (found.kind, found.message) == ("", "") and (found.sets > 1) == (seconds < 1e-3)
+    spaces = (*SPACES, evolve(TABLE, symbols=("w_new",)))
+    again = say.Recompute(b"support", side("new"), spaces, OUTPUTS, 5, found.calls, found.sets)
+    assert measuring.recompute(fresh, fresh, again, no_channel()).digests == found.digests
+    assert len(tables) > len(found.calls)  # and it is new in every call
+
+
+def _watching(card: FakeCard, kernel: Kernel, variable: str, seen: set[bytes]) -> Kernel:
+    def run(values: list[bytes]) -> float:
+        seen.add(ctypes.string_at(card.variable(variable), 4 * N))
+        return kernel(values)
+
+    return run
 
 
 def test_every_call_has_contents_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
