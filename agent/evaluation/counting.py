@@ -199,10 +199,7 @@ def _extrapolate(kind: Kind, points: Sequence[tuple[float, LaunchCounters]]) -> 
         block=kind.launch.block,
         blocks_run=BLOCKS,
         lines={number: _line_at(number, line) for number in large.lines},
-        mix={name: line(lambda item, name=name: item.mix.get(name, 0)) for name in large.mix},  # type: ignore[misc]
-        touched_read=_touched(large, line, "touched_read"),
-        touched_written=_touched(large, line, "touched_written"),
-        block_touched=_touched(large, line, "block_touched"),
+        **{name: _by_name(large, line, name) for name in _MAPPINGS},
     )
 
 
@@ -216,7 +213,10 @@ def _line_at(number: int, line: Callable[[Callable[[LaunchCounters], float]], in
     )
 
 
-def _touched(
+_MAPPINGS = ("mix", "touched_read", "touched_written", "block_touched", "queued", "queued_at_one", "compound")
+
+
+def _by_name(
     large: LaunchCounters, line: Callable[[Callable[[LaunchCounters], float]], int], which: str
 ) -> dict[str, int]:
     return {name: line(lambda item, name=name: getattr(item, which).get(name, 0)) for name in getattr(large, which)}  # type: ignore[misc]

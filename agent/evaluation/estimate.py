@@ -1,14 +1,14 @@
 """Estimated speed, always labelled so: counted work of sampled blocks on the published figures of a named card."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from agent.evaluation.counting import Counts, Recipe, count
 from agent.evaluation.setting import Setting
-from agent.evaluation.traffic import LAUNCH_SECONDS, MODEL_ERROR, Load, load
+from agent.evaluation.traffic import ARITHMETIC, LAUNCH_SECONDS, MODEL_ERROR, Load, load
 from agent.evaluation.verdict import Speed
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Device
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Estimate:
-    """Of one program on one card. ``seconds`` sum over the launches (and clears and copies) of the whole plan."""
+    """Of one program on one card. ``seconds`` sum over the launches (and clears and copies) of the whole plan, as do
+    ``terms``, what each resource alone takes. ``arithmetic_seconds``: what the ``arithmetic`` (the busiest kind) takes
+    that was counted, on all of the card."""
 
     seconds: float
     limit: str
@@ -30,21 +32,38 @@ class Estimate:
     needed_bytes: float
     counts: Mapping[str, float]
     recipe: Recipe
+    terms: Mapping[str, float] = field(factory=dict, repr=False)
+    arithmetic: str = ""
+    arithmetic_seconds: float = 0.0
 
     @property
     def note(self) -> str:
         return self.recipe.note
 
 
+MEMORY_FLOOR, ARITHMETIC_FLOOR = "memory floor", "arithmetic floor"
+
+ENOUGH = 1.05
+"""Headroom below which no search is worth its time: the original is within five per cent of the floor."""
+
+
 @frozen
 class Headroom:
-    """``ratio``: estimated time over the time that the least traffic takes (None where nothing could be counted).
-    ``counted`` and ``needed`` are DRAM bytes."""
+    """``ratio``: estimated time over that of the nearer ``floor`` (None where nothing could be counted): MEMORY_FLOOR,
+    the least traffic, or ARITHMETIC_FLOOR, what the original computes, which is no less than is needed. ``counted`` and
+    ``needed`` are DRAM bytes. ``doubts``: what speaks against an estimate that is near the floor."""
 
     ratio: float | None
     counted: int
     needed: int
     note: str
+    floor: str = MEMORY_FLOOR
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing to gain: next to what memory needs at least, with no reason to doubt it."""
+        return self.ratio is not None and self.ratio < ENOUGH and self.floor == MEMORY_FLOOR and not self.doubts
 
 
 def estimate(
@@ -75,8 +94,12 @@ def _total(counts: Counts, build: Build, setting: Setting) -> Estimate:
     seconds = sum(item.seconds * times for item, times in loads) + moved / setting.target.dram_bytes_per_s + extra
     longest = max(loads, key=lambda pair: pair[0].seconds * pair[1], default=None)
     totals: Counter[str] = Counter()
+    terms: Counter[str] = Counter()
     for item, times in loads:
         totals.update({name: value * times for name, value in item.counts.items()})
+        terms.update({name: value * times for name, value in item.terms.items()})
+    needed = {name: sum(item.terms[name] * item.busy * times for item, times in loads) for name in ARITHMETIC}
+    arithmetic = max(needed, key=lambda name: needed[name])
     return Estimate(
         seconds=seconds,
         limit=longest[0].limit if longest else "nothing is launched",
@@ -84,6 +107,9 @@ def _total(counts: Counts, build: Build, setting: Setting) -> Estimate:
         needed_bytes=_needed(counts),
         counts=dict(totals),
         recipe=counts.recipe,
+        terms=dict(terms),
+        arithmetic=arithmetic,
+        arithmetic_seconds=needed[arithmetic],
     )
 
 
@@ -115,16 +141,41 @@ def _needed(counts: Counts) -> float:
 
 
 def headroom(prepared: "Prepared") -> Headroom:
-    """How far the original is from the floor that its inputs and outputs set on the target."""
+    """How far the original is from the nearer of the floors that its inputs, outputs and arithmetic set."""
     found = prepared.original_estimate
     if isinstance(found, str):
         return Headroom(None, 0, 0, found)
-    target = prepared.setting.target
-    floor = max(found.needed_bytes / target.dram_bytes_per_s, LAUNCH_SECONDS)
+    memory = found.needed_bytes / prepared.setting.target.dram_bytes_per_s
     notes = [f"limited by {found.limit}"] + ([found.note] if found.note else [])
-    if found.needed_bytes / target.dram_bytes_per_s <= LAUNCH_SECONDS:
+    floor, seconds = MEMORY_FLOOR, max(memory, LAUNCH_SECONDS)
+    if found.arithmetic_seconds > seconds:
+        floor, seconds = ARITHMETIC_FLOOR, found.arithmetic_seconds
+        notes.append(f"what was counted of {found.arithmetic} is no less than is needed")
+    elif memory <= LAUNCH_SECONDS:
         notes.append("so small that a launch takes longer than the work")
-    return Headroom(found.seconds / floor, int(found.dram_bytes), int(found.needed_bytes), "; ".join(notes))
+    ratio = found.seconds / seconds
+    doubts = tuple(_doubts(found)) if floor == MEMORY_FLOOR and ratio < ENOUGH else ()
+    if doubts:
+        notes.append(f"near the floor by estimate, but {' and '.join(doubts)}")
+    return Headroom(ratio, int(found.dram_bytes), int(found.needed_bytes), "; ".join(notes), floor, doubts)
+
+
+WASTED = 1.5
+"""From what multiple of the ideal on sectors or passes are too many to trust a bandwidth that was never measured."""
+
+
+def _doubts(found: Estimate) -> Iterator[str]:
+    """Resources that may well be what limits a kernel whose estimate says that memory does."""
+    counts = found.counts
+    for what, ideal, words in (
+        ("sectors", "ideal sectors", "sectors asked for where {:.3g} would do"),
+        ("shared passes", "shared requests", "passes through shared memory for {:.3g} requests"),
+    ):
+        if counts.get(what, 0.0) >= WASTED * counts.get(ideal, 0.0) > 0:
+            yield f"{counts[what]:.3g} {words.format(counts[ideal])}"
+    for name, seconds in found.terms.items():
+        if name != found.limit and seconds >= (1 - MODEL_ERROR) * found.seconds:
+            yield f"{name} takes nearly as long"
 
 
 def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting) -> Speed:

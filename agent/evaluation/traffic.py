@@ -1,22 +1,21 @@
 """From counters to seconds on a card that is not here: a roofline over counted work, with a small cache model.
 
-For one launch, counts of the blocks that ran are scaled to the whole grid. Then (all in 32-byte sectors):
+The time of a launch is the largest of these, for the whole grid, plus a fixed cost for each launch:
 
-    T   distinct sectors of each block, summed           F   what lines ask for, each line at most T
-    S   distinct sectors of all blocks that ran, scaled  R   all sectors asked for
-    C   distinct sectors, at most all of each buffer: what must cross DRAM once (compulsory)
+    DRAM, L2              sectors that cross (see ``caches``) at the card's bandwidth
+    L1                    one 128-byte line a clock: a request for several is broken down into requests for one line
+                          each (CUDA C Programming Guide, "Global Memory": "cache line requests that are issued
+                          independently ... serviced at the throughput of L1")
+    shared memory         passes, 128 bytes a clock
+    instruction issue     one a clock and scheduler; what PTX has in one and cards in several counts as several
+    arithmetic            lanes of each pipe
+    barriers, shuffles    16 and 32 threads a clock (CUDA C++ Programming Guide, "Synchronization Instruction" and
+                          "Throughput of Native Arithmetic Instructions", from compute capability 7 on)
+    atomics               the operations in one sector, one a clock (NVIDIA's Kepler GK110 whitepaper: atomics on one
+                          address of global memory, one a clock; a sector is in one slice of the cache)
+    latency               the chain of one warp (see ``chain``) times the waves of blocks
 
-    hit rates, 1 while the working set fits, 0 from twice the cache on:
-      near  L1 against resident warps x sectors of their requests in flight   one line's own neighbours (strided walks)
-      l1    L1 - shared memory against resident blocks x T per block         a block reads again what another line read
-      l2    L2 against min(C, resident blocks on the card x T per block)
-
-    L2 sectors    T + (F - T)(1 - l1) + (R - F)(1 - near), plus all stores (L1 writes through)
-    DRAM sectors  C + (S - C)(1 - l2) + (F - T)(1 - l1)(1 - l2)
-
-Time is the largest of: DRAM, L2, L1 (one pass of 128 bytes a clock; a request of s sectors takes max(1, s / 4)), shared
-memory passes, instruction issue, each arithmetic pipe, and latency (the longest chain of one block times the waves of
-blocks); plus a fixed cost for each launch. Two kernels closer than MODEL_ERROR are not told apart.
+Two kernels closer than MODEL_ERROR are not told apart.
 """
 
 from collections.abc import Mapping
@@ -24,27 +23,24 @@ from math import ceil
 
 from attrs import frozen
 
+from agent.evaluation.caches import LINE, SECTOR, moved
+from agent.evaluation.chain import chain
+from agent.evaluation.opcodes import further
 from agent.execution.compiler.result import Resources
 from agent.execution.device import LaunchCounters
 from agent.execution.occupancy import occupancy
 from agent.execution.targets import Target
 
-SECTOR = 32
 MODEL_ERROR = 0.25
 """Relative: what such a roofline may well miss by, as caches and latency are only sketched. Not measured yet."""
 
 LAUNCH_SECONDS = 2.0e-6
 """Device-side gap between dependent launches in one stream; 1 to 3 microseconds are usual on cards since Volta."""
 
-DRAM_CLOCKS, L2_CLOCKS, L1_CLOCKS = 600, 270, 35
-SHARED_CLOCKS = 30
-ISSUE_CLOCKS = 3
-"""Latencies in clocks: a load served by each level, a shared access or barrier, a dependent instruction (4 to 6
-clocks, of which unrolling hides some). Rounded from the microbenchmarks of Jia et al. (Volta, Turing) and Luo et al.
-(Hopper)."""
+ARITHMETIC = ("fp32 throughput", "fp64 throughput", "special functions")
+"""Terms that no memory system and no better access pattern takes away."""
 
-IN_FLIGHT = 4
-"""Loads that a warp has outstanding at once: compilers unroll simple loops by four."""
+BARRIER_THREADS, SHUFFLE_LANES = 16, 32
 
 
 @frozen
@@ -55,6 +51,8 @@ class Load:
     dram_bytes: float
     compulsory_bytes: float
     counts: Mapping[str, float]
+    busy: float = 1.0
+    """The part of the card's SMs that get a block."""
 
     @property
     def seconds(self) -> float:
@@ -75,74 +73,27 @@ def load(
     held = occupancy(target.arch, resources, threads, shared)
     resident = max(1, held.blocks_per_sm)
     here = min(blocks, resident * target.sms)
-    sectors = _sectors(counted, scale, buffers, resident, here, shared + resources.static_shared, target)
+    l1_bytes = max(0, target.sm.shared_per_sm - resident * (shared + resources.static_shared))
+    sectors = moved(counted, scale, buffers, resident, here, l1_bytes, target.l2_bytes)
     clocks = _clocks(counted, scale, blocks, target)
-    clocks["latency"] = _chain(counted, threads, _wait(sectors)) * ceil(blocks / (resident * target.sms))
+    clocks["latency"] = chain(counted, sectors) * ceil(blocks / (resident * target.sms))
+    clocks["atomics in one place"] = _queue(counted, scale, buffers)
     terms = {
-        "DRAM bandwidth": sectors["dram"] * SECTOR / target.dram_bytes_per_s,
-        "L2 bandwidth": sectors["l2"] * SECTOR / target.l2_bytes_per_s,
+        "DRAM bandwidth": sectors.dram * SECTOR / target.dram_bytes_per_s,
+        "L2 bandwidth": sectors.l2 * SECTOR / target.l2_bytes_per_s,
         **{name: value / target.clock_hz for name, value in clocks.items()},
     }
     counts = {
         "sectors": counted.total("sectors") * scale,
+        "ideal sectors": counted.total("ideal_sectors") * scale,
         "requests": counted.total("requests") * scale,
+        "shared requests": counted.total("shared_requests") * scale,
         "shared passes": counted.total("wavefronts") * scale,
         "instructions": counted.total("instructions") * scale,
         "barriers": counted.total("barriers") * scale,
+        "atomics": counted.total("atomics") * scale,
     }
-    return Load(terms, sectors["dram"] * SECTOR, sectors["compulsory"] * SECTOR, counts)
-
-
-def _sectors(
-    counted: LaunchCounters,
-    scale: float,
-    buffers: Mapping[str, int],
-    resident: int,
-    here: int,
-    shared: int,
-    target: Target,
-) -> dict[str, float]:
-    """``asked``, ``l2``, ``dram`` and ``compulsory`` sectors of the whole grid."""
-    blocks = max(1, counted.blocks_run)
-    own = float(sum(counted.block_touched.values()))
-    distinct = _compulsory(counted.touched_read, scale, buffers) + _compulsory(counted.touched_written, scale, buffers)
-    apart = (sum(counted.touched_read.values()) + sum(counted.touched_written.values())) * scale
-    asked = float(counted.total("load_sectors") + counted.total("store_sectors"))
-    stores = float(counted.total("store_sectors"))
-    lines = float(sum(min(line.load_sectors + line.store_sectors, own) for line in counted.lines.values()))
-    lines = max(own, min(lines, asked))
-    near = _near(counted, resident, target)
-    l1 = _fits(max(0, target.sm.shared_per_sm - resident * shared), resident * own / blocks * SECTOR)
-    l2 = _fits(target.l2_bytes, min(distinct, here * own / blocks) * SECTOR)
-    again, loose = (lines - own) * scale, (max(asked, lines) - lines) * scale
-    return {
-        "asked": asked * scale,
-        "compulsory": distinct,
-        "l2": max(own * scale + again * (1 - l1) + loose * (1 - near), stores * scale),
-        "dram": distinct + max(0.0, apart - distinct) * (1 - l2) + again * (1 - l1) * (1 - l2),
-    }
-
-
-def _compulsory(touched: Mapping[str, int], scale: float, buffers: Mapping[str, int]) -> float:
-    return sum(
-        min(count * scale, ceil(buffers[name] / SECTOR)) if name in buffers else count * scale
-        for name, count in touched.items()
-    )
-
-
-def _near(counted: LaunchCounters, resident: int, target: Target) -> float:
-    """Whether the sectors that all resident warps have in use at once stay in L1 until their neighbours are read."""
-    requests = max(1, counted.total("requests"))
-    warps = ceil(counted.block[0] * counted.block[1] * counted.block[2] / 32)
-    active = sum(1 for line in counted.lines.values() if line.load_sectors)
-    in_use = resident * warps * (counted.total("sectors") / requests) * max(1, active)
-    return _fits(target.sm.shared_per_sm, in_use * SECTOR)
-
-
-def _fits(capacity: float, needed: float) -> float:
-    """A hit rate: all while the working set fits, none from twice the capacity on (a walk in circles over more than an
-    LRU cache holds never hits; real caches are not quite LRU), straight in between."""
-    return min(1.0, max(0.0, 2 * capacity / needed - 1)) if needed > 0 else 1.0
+    return Load(terms, sectors.dram * SECTOR, sectors.compulsory * SECTOR, counts, min(1.0, blocks / target.sms))
 
 
 def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) -> dict[str, float]:
@@ -153,35 +104,25 @@ def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) 
     def each(count: float) -> float:
         return count * scale / sms
 
-    def pipe(names: tuple[str, ...], lanes: int) -> float:
-        return each(sum(counted.mix.get(name, 0) for name in names)) * 32 / lanes
+    def pipe(names: tuple[str, ...], lanes: int, extra: int = 0) -> float:
+        return each(sum(counted.mix.get(name, 0) for name in names) + extra) * 32 / lanes
 
-    passes = sum(max(line.requests, (line.load_sectors + line.store_sectors) / 4) for line in counted.lines.values())
+    more = further(counted.compound)
     return {
-        "L1 throughput": each(passes),
+        "L1 throughput": each(counted.total("cache_lines")) * LINE / sm.shared_bytes_per_clock,
         "shared memory": each(counted.total("wavefronts")) * 128 / sm.shared_bytes_per_clock,
-        "instruction issue": each(counted.total("instructions")) / sm.schedulers,
-        "fp32 throughput": pipe(("fp32",), sm.fp32),
-        "fp64 throughput": pipe(("fp64",), sm.fp64),
-        "integer throughput": pipe(("int",), sm.int32),
+        "instruction issue": each(counted.total("instructions") + more.total) / sm.schedulers,
+        "fp32 throughput": pipe(("fp32",), sm.fp32, more.fp32),
+        "fp64 throughput": pipe(("fp64",), sm.fp64, more.fp64),
+        "integer throughput": pipe(("int",), sm.int32, more.integer),
         "special functions": pipe(("special", "convert"), sm.sfu),
+        "barriers": pipe(("barrier",), BARRIER_THREADS),
+        "warp shuffles": pipe(("shuffle",), SHUFFLE_LANES),
     }
 
 
-def _wait(sectors: Mapping[str, float]) -> float:
-    """Mean clocks of a load, by the level that serves its sectors."""
-    asked = max(1.0, sectors["asked"])
-    beyond_l1 = min(1.0, sectors["l2"] / asked)
-    beyond_l2 = min(beyond_l1, sectors["dram"] / asked)
-    return L1_CLOCKS * (1 - beyond_l1) + L2_CLOCKS * (beyond_l1 - beyond_l2) + DRAM_CLOCKS * beyond_l2
-
-
-def _chain(counted: LaunchCounters, threads: int, wait: float) -> float:
-    """Clocks that one warp needs from start to end when nobody is in its way."""
-    warps = max(1, counted.blocks_run * ceil(threads / 32))
-    loads = counted.mix.get("load", 0) + counted.mix.get("atomic", 0)
-    return (
-        counted.total("instructions") * ISSUE_CLOCKS
-        + loads * wait / IN_FLIGHT
-        + (counted.total("shared_requests") / IN_FLIGHT + counted.total("barriers")) * SHARED_CLOCKS
-    ) / warps
+def _queue(counted: LaunchCounters, scale: float, buffers: Mapping[str, int]) -> float:
+    """Operations in the most wanted sector at least: where all blocks go to one, what they do there; and what the
+    sectors of a buffer get on average."""
+    spread = (count * scale / ceil(buffers[name] / SECTOR) for name, count in counted.queued.items() if name in buffers)
+    return max((*spread, *(count * scale for count in counted.queued_at_one.values())), default=0.0)

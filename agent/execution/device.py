@@ -123,7 +123,9 @@ class LineCounters:
     ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses
     and the passes they took (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts
     warp-instructions, ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those
-    where lanes parted.
+    where lanes parted. ``waits``: how often a warp has to stop for loads from global memory; loads that can be under
+    way together count once. ``cache_lines``: lines of 128 bytes that requests touched. ``partial_sectors``: those of
+    the ``store_sectors`` of which a request writes only some bytes.
     """
 
     requests: int = 0
@@ -140,6 +142,9 @@ class LineCounters:
     barriers: int = 0
     atomics: int = 0
     local_requests: int = 0
+    waits: int = 0
+    cache_lines: int = 0
+    partial_sectors: int = 0
 
 
 @frozen
@@ -150,6 +155,12 @@ class LaunchCounters:
     DRAM traffic); ``block_touched`` is the same summed over single blocks, so that re-use between blocks shows.
     ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``special`` (sfu), ``load``, ``store``, ``shared``, ``atomic``,
     ``barrier``, ``shuffle``, ``branch``, ``convert``, ``other``.
+
+    ``queued`` counts the operations of atomics on each buffer that wait for one another where they meet in a 32-byte
+    sector (see ``emulator.contention``), ``queued_at_one`` those in the sector that got most, among the sectors that
+    every block that ran went to. ``compound`` counts warp-instructions that cards carry out in several steps, by
+    opcode (``div.rn.f32``); ``mix`` has them once. Conversions between whole numbers are ``other``:
+    most become part of the instruction that uses them.
     """
 
     kernel: str
@@ -161,6 +172,9 @@ class LaunchCounters:
     touched_read: Mapping[str, int]
     touched_written: Mapping[str, int]
     block_touched: Mapping[str, int]
+    queued: Mapping[str, int] = field(factory=dict)
+    queued_at_one: Mapping[str, int] = field(factory=dict)
+    compound: Mapping[str, int] = field(factory=dict)
 
     def total(self, name: str) -> int:
         """The sum of one LineCounters field over all lines."""

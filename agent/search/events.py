@@ -32,13 +32,14 @@ class ContractFound:
 
 @frozen
 class HeadroomFound:
-    """``ratio`` to the floor on ``target``; ``counted`` and ``needed`` are DRAM bytes."""
+    """``ratio`` to the nearer ``floor`` on ``target``; ``counted`` and ``needed`` are DRAM bytes."""
 
     ratio: float | None
     counted: int
     needed: int
     target: str
     note: str
+    floor: str = "memory floor"
 
 
 @frozen

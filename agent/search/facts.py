@@ -18,8 +18,8 @@ def _facts(node: Node, prepared: Prepared) -> Iterator[str]:
     target = prepared.setting.target
     if room.ratio is not None:
         yield (
-            f"the original takes an estimated {room.ratio:.2f}x of the least time that its memory traffic takes on "
-            f"{target.name} ({room.counted:.3g} bytes of DRAM traffic counted, {room.needed:.3g} needed; {room.note})"
+            f"the original takes an estimated {room.ratio:.2f}x of its {room.floor} on {target.name} "
+            f"({room.counted:.3g} bytes of DRAM traffic counted, {room.needed:.3g} needed; {room.note})"
         )
     if node.verdict is None:
         for name, used in prepared.build.resources.items():

@@ -28,9 +28,6 @@ from agent.workload.describe import arguments, origin
 from agent.workload.program import Program
 from agent.workload.workload import Workload
 
-ENOUGH = 1.05
-"""Headroom below which no search is worth its time: the original is within five per cent of the floor."""
-
 
 @frozen
 class Outcome:
@@ -83,9 +80,10 @@ def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None
     if contract.broken:
         return Outcome("broken original", contract.summary)
     room = headroom(prepared)
-    run.emit(events.HeadroomFound(room.ratio, room.counted, room.needed, run.setting.target.name, room.note))
-    if room.ratio is not None and room.ratio < ENOUGH:
-        near = f"{room.ratio:.2f}x of its memory floor on {run.setting.target.name}"
+    target = run.setting.target.name
+    run.emit(events.HeadroomFound(room.ratio, room.counted, room.needed, target, room.note, room.floor))
+    if room.exhausted:
+        near = f"{room.ratio:.2f}x of its {room.floor} on {target}"
         return Outcome("no headroom", f"the kernel is within an estimated {near}")
     return None
 

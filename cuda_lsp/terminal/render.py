@@ -52,7 +52,7 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
     else:
         traffic = f"{size(event.counted)} counted, {size(event.needed)} needed"
         note = f"; {event.note}" if event.note else ""
-        where = f"the memory floor on {event.target}"
+        where = f"the {event.floor} on {event.target}"
         yield line("headroom", f"{down(event.ratio)} to {where}, estimated ({traffic}){note}")
 
 

@@ -26,7 +26,16 @@ def counters(
     return LaunchCounters("k", (1, 1, 1), (256, 1, 1), blocks, lines, MIX, touched, written, own)
 
 
-COPY_LINE = LineCounters(requests=16, sectors=64, ideal_sectors=64, load_sectors=32, store_sectors=32, instructions=56)
+COPY_LINE = LineCounters(
+    requests=16,
+    sectors=64,
+    ideal_sectors=64,
+    load_sectors=32,
+    store_sectors=32,
+    instructions=56,
+    waits=8,
+    cache_lines=16,
+)  # fmt: skip
 BLOCKS = 262144
 BUFFERS = {"x": 2**28, "y": 2**28}
 
@@ -46,7 +55,7 @@ class TestCopy:
         assert found.limit == "DRAM bandwidth"
         assert found.seconds == pytest.approx(2 * 2**28 / 4.8e12 + LAUNCH_SECONDS, rel=1e-12)
 
-    def test_l1_takes_a_clock_for_each_request_of_four_sectors(self) -> None:
+    def test_l1_takes_a_clock_for_each_line(self) -> None:
         # 16 requests a block, 262144 blocks over 132 SMs at 1.98 GHz
         assert self.found().terms["L1 throughput"] == pytest.approx(16 * 262144 / 132 / 1.98e9, rel=1e-12)
 
@@ -60,12 +69,15 @@ class TestCopy:
         )
 
     def test_latency_is_the_chain_of_one_warp_times_the_waves(self) -> None:
-        # 8 warps a block: 7 instructions of 3 clocks and one load of 600, four of which are under way at once;
+        # 8 warps a block: 7 instructions of 3 clocks and one wait for a load of 600;
         # 8 blocks of 256 threads fit an SM, so 262144 blocks come in ceil(262144 / 1056) = 249 waves
-        assert self.found().terms["latency"] == pytest.approx((7 * 3 + 600 / 4) * 249 / 1.98e9, rel=1e-12)
+        assert self.found().terms["latency"] == pytest.approx((7 * 3 + 600) * 249 / 1.98e9, rel=1e-12)
 
     def test_scaling_is_linear_in_the_blocks_that_ran(self) -> None:
-        twice = evolve(COPY_LINE, requests=32, sectors=128, load_sectors=64, store_sectors=64, instructions=112)
+        twice = evolve(
+            COPY_LINE, requests=32, sectors=128, load_sectors=64, store_sectors=64, instructions=112, waits=16,
+            cache_lines=32,
+        )  # fmt: skip
         two = load(counters({5: twice}, {"x": 64}, {"y": 64}, 2), BLOCKS, BUFFERS, SMALL, 0, H200)
         assert two.dram_bytes == self.found().dram_bytes
         assert two.terms["L2 bandwidth"] == self.found().terms["L2 bandwidth"]
@@ -78,8 +90,10 @@ ROW = 8192
 def passes(rows: int, cache_row: int = ROW) -> object:
     """A softmax of three passes, 4096 rows, a block a row: x is read on three lines, y written on the third."""
     requests = cache_row // 4
-    walk = LineCounters(requests=requests, sectors=cache_row, load_sectors=cache_row, instructions=requests * 8)
-    last = evolve(walk, requests=2 * requests, sectors=2 * cache_row, store_sectors=cache_row)
+    walk = LineCounters(
+        requests=requests, sectors=cache_row, load_sectors=cache_row, instructions=requests * 8, cache_lines=requests
+    )
+    last = evolve(walk, requests=2 * requests, sectors=2 * cache_row, store_sectors=cache_row, cache_lines=2 * requests)
     found = counters({10: walk, 20: walk, 30: last}, {"x": cache_row}, {"y": cache_row})
     nbytes = rows * cache_row * 32
     return load(found, rows, {"x": nbytes, "y": nbytes}, SMALL, 0, H200)
@@ -100,11 +114,15 @@ def test_three_passes_over_short_rows_stay_in_l1() -> None:
 
 
 def test_strided_reads_cost_passes_not_dram() -> None:
-    """A warp that reads 32 rows at once: 32 sectors a request, each used again by the next seven loads of the line."""
-    lines = {5: LineCounters(requests=64, sectors=64 * 32, load_sectors=64 * 32, instructions=640)}
+    """A warp that reads 32 rows at once: 32 lines a request, each sector used again by the next seven loads."""
+    lines = {
+        5: LineCounters(
+            requests=64, sectors=64 * 32, load_sectors=64 * 32, instructions=640, cache_lines=64 * 32, waits=64
+        )
+    }
     found = load(counters(lines, {"x": 256}, {}), 10000, {"x": 10000 * 256 * 32}, SMALL, 0, H200)
     assert found.dram_bytes == 10000 * 256 * 32
-    assert found.terms["L1 throughput"] == pytest.approx(64 * 8 * 10000 / 132 / 1.98e9, rel=1e-12)
+    assert found.terms["L1 throughput"] == pytest.approx(64 * 32 * 10000 / 132 / 1.98e9, rel=1e-12)
 
 
 def test_what_all_blocks_share_is_counted_once() -> None:

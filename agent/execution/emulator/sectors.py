@@ -11,6 +11,7 @@ from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.lanes import WARP
 
 SECTOR_BITS = 5
+LINE_BITS = 7
 BANKS = 32
 
 
@@ -24,15 +25,25 @@ def filled(table: Array, active: Array) -> Array:
 
 class Sectors(NamedTuple):
     """The distinct sectors of each warp, one entry each: row of the table and sector number. ``ideal`` counts the
-    fewest sectors that could hold the distinct bytes of each warp."""
+    fewest sectors that could hold the distinct bytes of each warp, ``cache_lines`` the distinct lines of 128 bytes,
+    ``partial`` those sectors of which some bytes are not written."""
 
     warp: Array
     sector: Array
     ideal: int
+    cache_lines: int
+    partial: int
 
 
-def sectors(table: Array, span: int) -> Sectors:
-    """What aligned accesses of ``span`` bytes at byte offsets ``table`` (int64, no idle lanes) touch."""
+def one_sector(offset: Array, span: int) -> Sectors:
+    """What a warp touches whose lanes all ask for the same ``span`` bytes at ``offset`` (one entry)."""
+    whole = max(1, span >> SECTOR_BITS)
+    return Sectors(np.zeros(1, np.int64), offset >> SECTOR_BITS, whole, 1, int(span < 1 << SECTOR_BITS))
+
+
+def sectors(table: Array, span: int, writes: bool = False) -> Sectors:
+    """What aligned accesses of ``span`` bytes at byte offsets ``table`` (int64, no idle lanes) touch. Which sectors are
+    partial is asked of writes alone."""
     flat = table.reshape(-1)
     steps = _steps(flat)
     if int(steps.min()) < 0:
@@ -43,7 +54,18 @@ def sectors(table: Array, span: int) -> Sectors:
     fresh = _steps(numbers) != 0
     fresh[::WARP] = True
     places = np.flatnonzero(fresh)
-    return Sectors(places // WARP, numbers[places], int((-(-distinct * span >> SECTOR_BITS)).sum()))
+    ideal = int((-(-distinct * span >> SECTOR_BITS)).sum())
+    found, rows = numbers[places], places // WARP
+    lines = found >> LINE_BITS - SECTOR_BITS
+    cache_lines = 1 + int(np.count_nonzero((lines[1:] != lines[:-1]) | (rows[1:] != rows[:-1])))
+    covered = int(distinct.sum()) * span == len(found) << SECTOR_BITS
+    partial = _partial(steps, fresh, places, span) if writes and not covered else 0
+    return Sectors(rows, found, ideal, cache_lines, partial)
+
+
+def _partial(steps: Array, fresh: Array, places: Array, span: int) -> int:
+    distinct = np.add.reduceat((steps != 0) | fresh, places, dtype=np.int64)
+    return int(np.count_nonzero(distinct * span < 1 << SECTOR_BITS))
 
 
 def _steps(flat: Array) -> Array:

@@ -8,20 +8,22 @@ from attrs import define, evolve, field
 from agent.execution.device import LaunchCounters, LineCounters
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.contention import Contention, operations
 from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
 from agent.execution.emulator.patterns import Pattern
-from agent.execution.emulator.sectors import SECTOR_BITS, Sectors, filled, sectors, wavefronts
+from agent.execution.emulator.sectors import SECTOR_BITS, filled, one_sector, sectors, wavefronts
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_warp import Warps
+from agent.execution.emulator.waits import waits
 
 MOST_MARKS = 1 << 24  # bytes of marks for the sectors of one buffer by block; beyond that, sorted lists
 MOST_PENDING = 1 << 20
 
 _COUNTS = (
     "requests", "sectors", "ideal_sectors", "load_sectors", "store_sectors", "shared_requests", "wavefronts",
-    "branches", "divergent", "barriers", "atomics", "local_requests",
+    "branches", "divergent", "barriers", "atomics", "local_requests", "cache_lines", "partial_sectors",
 )  # fmt: skip
 
 
@@ -37,6 +39,7 @@ class Totals:
     lanes: Array = field(init=False)
     touched: dict[tuple[str, bool], Array] = field(factory=dict)
     block_touched: dict[str, int] = field(factory=dict)
+    contention: Contention = field(factory=Contention)
 
     def __attrs_post_init__(self) -> None:
         self.sites = {name: np.zeros(len(self.kernel.sites), np.int64) for name in _COUNTS}
@@ -52,6 +55,7 @@ class Watch:
     marks: dict[tuple[str, bool], Array] = field(factory=dict)
     pending: dict[tuple[str, bool], list[Array]] = field(factory=dict)
     sizes: dict[str, int] = field(factory=dict)
+    queued: dict[str, list[Array]] = field(factory=dict)
 
     def executed(self, block: Block, lanes: Lanes) -> None:
         self.totals.warps[block.number] += lanes.warps
@@ -90,18 +94,28 @@ class Watch:
             counts["atomics"][index] += lanes.warps
         signed = offsets.view(np.int64)
         if signed.size == 1:
-            found = Sectors(np.zeros(1, np.int64), signed.reshape(-1) >> SECTOR_BITS, max(1, span >> SECTOR_BITS))
+            found = one_sector(signed.reshape(-1), span)
             blocks, times, touched = lanes.block.reshape(-1), lanes.warps, lanes.warps
         else:
             table, active, times = _table(lanes, signed)
-            found = sectors(np.ascontiguousarray(filled(table, active)), span)
+            found = sectors(np.ascontiguousarray(filled(table, active)), span, writes)
             blocks, touched = _blocks(lanes, found.warp, times), times * len(found.sector)
         counts["sectors"][index] += touched
         counts["ideal_sectors"][index] += times * found.ideal
+        counts["cache_lines"][index] += times * found.cache_lines
+        counts["partial_sectors"][index] += times * found.partial if writes else 0
         counts["store_sectors" if writes else "load_sectors"][index] += touched
         self._touch(buffer, blocks, found.sector, writes)
         if atomic:
             self._touch(buffer, blocks, found.sector, False)
+            self._queue(lanes, site, buffer, signed)
+
+    def _queue(self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array) -> None:
+        table, active, times = _table(lanes, np.broadcast_to(offsets, lanes.shape))
+        warps, places, counts = operations(table, active, site.instruction)
+        blocks = _blocks(lanes, warps, times)
+        wide = np.broadcast_arrays(blocks, places, counts)
+        self.queued.setdefault(buffer.name, []).append(np.stack([part.reshape(-1) for part in wide]))
 
     def _touch(self, buffer: Buffer, blocks: Array, numbers: Array, writes: bool) -> None:
         key = (buffer.name, writes)
@@ -121,6 +135,8 @@ class Watch:
 
     def close(self) -> None:
         """The batch is done."""
+        for name, parts in self.queued.items():
+            self.totals.contention.close(name, *np.concatenate(parts, axis=1))
         for name, size in self.sizes.items():
             by_block: list[Array] = []
             for writes in (False, True):
@@ -162,12 +178,15 @@ def launch_counters(
     """The counts of a finished launch by source line and instruction class."""
     lines: dict[int, dict[str, int]] = {}
     mix: dict[str, int] = {}
+    compound: dict[str, int] = {}
     for part in totals.kernel.blocks:
         warps, lanes = int(totals.warps[part.number]), int(totals.lanes[part.number])
         if not warps:
             continue
         for site, added in zip(part.sites, part.added, strict=True):
-            counts = lines.setdefault(site.line, dict.fromkeys(("instructions", "thread_instructions", *_COUNTS), 0))
+            counts = lines.setdefault(
+                site.line, dict.fromkeys(("instructions", "thread_instructions", "waits", *_COUNTS), 0)
+            )
             for count in _COUNTS:
                 counts[count] += int(totals.sites[count][site.index])
             if not added:
@@ -175,6 +194,11 @@ def launch_counters(
                 counts["thread_instructions"] += lanes
                 kind = class_of(site.instruction)
                 mix[kind] = mix.get(kind, 0) + warps
+                if site.instruction.base in _COMPOUND:
+                    opcode = site.instruction.opcode
+                    compound[opcode] = compound.get(opcode, 0) + warps
+        for line in waits(part.sites):
+            lines[line]["waits"] += warps
     touched = {
         writes: {key[0]: int(np.count_nonzero(marks)) for key, marks in totals.touched.items() if key[1] is writes}
         for writes in (False, True)
@@ -189,9 +213,13 @@ def launch_counters(
         touched_read=touched[False],
         touched_written=touched[True],
         block_touched=dict(totals.block_touched),
+        queued=dict(totals.contention.operations),
+        queued_at_one=totals.contention.common(blocks_run),
+        compound=compound,
     )
 
 
+_COMPOUND = frozenset(("div", "rem", "sqrt", "rcp", "rsqrt"))
 _SPECIAL = frozenset("rcp sqrt rsqrt ex2 lg2 sin cos tanh".split())  # noqa: SIM905
 _SHUFFLES = frozenset("shfl vote match redux activemask elect".split())  # noqa: SIM905
 _BRANCHES = frozenset("bra brx call ret exit trap".split())  # noqa: SIM905
@@ -214,9 +242,9 @@ def class_of(instruction: Instruction) -> str:
         return "atomic"
     if base in ("bar", "barrier"):
         return "shuffle" if "warp" in words else "barrier"
-    if base == "cvt":
-        return "convert"
     kinds = instruction.types
+    if base == "cvt":
+        return "convert" if any(kind[0] in "fbe" for kind in kinds) else "other"
     if base in _SPECIAL or (base == "div" and kinds and kinds[-1][0] == "f"):
         return "special"
     if any(kind == "f64" for kind in kinds):

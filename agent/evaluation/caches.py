@@ -1,0 +1,108 @@
+"""A small cache model over counted 32-byte sectors: how many of them cross from level 2 and from DRAM.
+
+Of one launch, counts of the blocks that ran are scaled to the whole grid. Loads only, unless said otherwise:
+
+    T   distinct sectors of each block, summed           F   what source lines ask for, each line at most T
+    S   distinct sectors of all blocks that ran, scaled (and stores)
+    R   all sectors asked for
+    C   distinct sectors, at most all of each buffer (and stores): what must cross DRAM once (compulsory)
+    W   all sectors stored; P those of them that a request writes only partly
+
+    hit rates, 1 while the working set fits, 0 from twice the cache on:
+      near  L1 - shared memory against resident warps x 128-byte lines that their loads have in use   one line's own
+            neighbours (strided walks); L1 keeps whole lines, of which a strided walk uses a sector at a time
+      l1    L1 - shared memory against resident blocks x T per block         a block reads again what another line read
+      l2    L2 against min(C, resident blocks on the card x T per block, stores included)
+
+    L2 sectors    T + (F - T)(1 - l1) + (R - F)(1 - near) + W + P (L1 writes through; with its error correction over
+                  whole sectors, a partial write has to read the sector first)
+    DRAM sectors  C + (S - C)(1 - l2) + (F - T)(1 - l1)(1 - l2), and (F - T)(1 - l2) for stores
+"""
+
+from collections.abc import Mapping
+from math import ceil
+
+from attrs import frozen
+
+from agent.execution.device import LaunchCounters
+
+SECTOR = 32
+LINE = 128
+
+
+@frozen
+class Moved:
+    """32-byte sectors of the whole grid: ``asked`` of L1 by loads, ``loaded`` from L2, all that cross to ``l2``, those
+    read from DRAM, all that cross to ``dram``, and what must (``compulsory``)."""
+
+    asked: float
+    loaded: float
+    l2: float
+    dram_read: float
+    dram: float
+    compulsory: float
+
+
+def moved(
+    counted: LaunchCounters, scale: float, buffers: Mapping[str, int], resident: int, here: int, l1_bytes: int, l2: int
+) -> Moved:
+    """``scale``: blocks of the grid over blocks that ran. ``resident`` blocks on an SM, ``here`` on the card;
+    ``l1_bytes`` are what shared memory leaves of an SM's L1, ``l2`` the card's, in bytes."""
+    ran = max(1, counted.blocks_run)
+    own = float(sum(counted.block_touched.values()))
+    own_loads, own_stores = _own(counted, counted.touched_read), _own(counted, counted.touched_written)
+    must_read = _compulsory(counted.touched_read, scale, buffers)
+    must_write = _compulsory(counted.touched_written, scale, buffers)
+    asked, stored = float(counted.total("load_sectors")), float(counted.total("store_sectors"))
+    loads = _by_lines(counted, "load_sectors", own_loads)
+    stores = _by_lines(counted, "store_sectors", own_stores)
+    near = fits(l1_bytes, _in_use(counted, resident))
+    hit1 = fits(l1_bytes, resident * own_loads / ran * SECTOR)
+    hit2 = fits(l2, min(must_read + must_write, here * own / ran) * SECTOR)
+    missed = (loads - own_loads) * (1 - hit1) * scale
+    loaded = own_loads * scale + missed + max(0.0, asked - loads) * (1 - near) * scale
+    apart_read = max(0.0, sum(counted.touched_read.values()) * scale - must_read)
+    apart_write = max(0.0, sum(counted.touched_written.values()) * scale - must_write)
+    read = must_read + (apart_read + missed) * (1 - hit2)
+    written = must_write + (apart_write + (stores - own_stores) * scale) * (1 - hit2)
+    return Moved(
+        asked=asked * scale,
+        loaded=loaded,
+        l2=loaded + (stored + counted.total("partial_sectors")) * scale,
+        dram_read=read,
+        dram=read + written,
+        compulsory=must_read + must_write,
+    )
+
+
+def _own(counted: LaunchCounters, touched: Mapping[str, int]) -> float:
+    """Distinct sectors of each block, summed, of the buffers that were touched that way."""
+    return float(sum(count for name, count in counted.block_touched.items() if touched.get(name)))
+
+
+def _by_lines(counted: LaunchCounters, kind: str, own: float) -> float:
+    """Sectors by source lines, each at most ``own``; no less than ``own`` where that many were asked for."""
+    asked = float(counted.total(kind))
+    by_lines = float(sum(min(getattr(line, kind), own) for line in counted.lines.values()))
+    return min(max(own, by_lines), max(own, asked))
+
+
+def _compulsory(touched: Mapping[str, int], scale: float, buffers: Mapping[str, int]) -> float:
+    return sum(
+        min(count * scale, ceil(buffers[name] / SECTOR)) if name in buffers else count * scale
+        for name, count in touched.items()
+    )
+
+
+def _in_use(counted: LaunchCounters, resident: int) -> float:
+    """Bytes of L1 that the lines take which the loads of all resident warps touch at once, one request for each source
+    line that loads."""
+    warps = resident * ceil(counted.block[0] * counted.block[1] * counted.block[2] / 32)
+    each = sum(line.cache_lines / line.requests for line in counted.lines.values() if line.load_sectors)
+    return warps * each * LINE
+
+
+def fits(capacity: float, needed: float) -> float:
+    """A hit rate: all while the working set fits, none from twice the capacity on (a walk in circles over more than an
+    LRU cache holds never hits; real caches are not quite LRU), straight in between."""
+    return min(1.0, max(0.0, 2 * capacity / needed - 1)) if needed > 0 else 1.0
