@@ -1,7 +1,8 @@
-"""run.py EDITORS SERVER [--pictures]: drives real Neovim and real VS Code (code-server) against `SERVER serve`.
+"""run.py EDITORS SERVER [--pictures] [WORD]: drives real Neovim and real VS Code (code-server) against `SERVER serve`.
 
 EDITORS is the folder that `install` filled. Each driver prints one line a check (`ok   NAME` or `FAIL NAME`); the last
-line here adds them up. Everything that a run writes lies in EDITORS/run; `--pictures` also renews docs/images.
+line here adds them up. Everything that a run writes lies in EDITORS/run; `--pictures` also renews docs/images. WORD
+leaves out the drivers without that word in their titles. The two editors are driven side by side.
 """
 
 import os
@@ -10,16 +11,22 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from json import dumps
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.models.endpoint import Endpoint, answer, serving  # noqa: E402 (a script knows its own folder only)
+
 EXTENSION = ROOT / "editors" / "vscode"
 
 CODE_SETTINGS = {
@@ -41,21 +48,45 @@ CODE_SETTINGS = {
     "extensions.ignoreRecommendations": True,
 }
 
-SCRIPTS = (("session", 150), ("health", 60))
+SCRIPTS = (("session", 200), ("menu", 250), ("model", 150), ("health", 60))
 """Headless Neovim: the script, and the seconds that it may take."""
+
+KEY = "sk-editors-0123456789"
+IDEA = """\
+__global__ void scale_add(const float* x, float* y, float a, int rows, int cols) {
+    int swapped = blockIdx.x * blockDim.x + threadIdx.y;
+    int col = blockIdx.y * blockDim.y + threadIdx.x;
+    if (swapped < rows && col < cols) {
+        y[swapped * cols + col] = a * x[swapped * cols + col];
+    }
+}"""
+"""What a language model makes of an idea in words."""
 
 
 class Tally:
     """Counts of the checks that the drivers printed."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: str) -> None:
         self.passed = 0
         self.failed = 0
+        self.only = only
+        self.lock = threading.Lock()
+
+    def check(self, name: str, holds: bool) -> None:
+        self.count([f"{'ok  ' if holds else 'FAIL'} {name}"])
+
+    def count(self, lines: list[str]) -> int:
+        """Repeats the lines of a driver, and gives how many of them are failures."""
+        failed = sum(line.startswith("FAIL ") for line in lines)
+        with self.lock:
+            print("\n".join(lines), flush=True)
+            self.passed += sum(line.startswith("ok ") for line in lines)
+            self.failed += failed
+        return failed
 
     def drive(self, title: str, command: list[str], env: dict[str, str], seconds: float) -> None:
         """Runs one driver, repeats its lines, and adds one failure if it ended badly without saying which check."""
-        print(f"-- {title}", flush=True)
-        start, before = time.monotonic(), self.failed
+        start = time.monotonic()
         process = subprocess.Popen(
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -65,16 +96,14 @@ class Tally:
             stop(process)
             output, errors = process.communicate()
             output += f"\nFAIL {title}: no end after {seconds:.0f} s"
-        print(output.rstrip(), flush=True)
-        lines = output.splitlines()
-        self.passed += sum(line.startswith("ok ") for line in lines)
-        self.failed += sum(line.startswith("FAIL ") for line in lines)
-        if process.returncode != 0 and self.failed == before:
-            self.failed += 1
-            print(f"FAIL {title} ended with {process.returncode}")
-        if self.failed > before:
-            print(errors.rstrip(), flush=True)
-        print(f"   {time.monotonic() - start:.1f} s", flush=True)
+        lines = output.rstrip().splitlines()
+        bad = any(line.startswith("FAIL ") for line in lines)
+        if process.returncode != 0 and not bad:
+            lines.append(f"FAIL {title} ended with {process.returncode}")
+            bad = True
+        if bad:
+            lines += ["", *errors.rstrip().splitlines()]
+        self.count([f"-- {title}", *lines, f"   {time.monotonic() - start:.1f} s"])
 
 
 def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
@@ -87,12 +116,27 @@ def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
             continue
 
 
-def workspace(folder: Path) -> Path:
-    """A fresh folder with the sample in it, as a user would open it."""
+def workspace(folder: Path, endpoint: str = "") -> Path:
+    """A fresh repository with the sample in it, as a user would open it, and with the model that its project names."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(HERE / "scale.cu", folder)
+    if endpoint:
+        (folder / ".cuda-lsp.toml").write_text(f'[model]\nname = "scripted"\nendpoint = "{endpoint}"\n')
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
+    for command in (["init", "--quiet"], ["add", "scale.cu"], ["commit", "--quiet", "--message", "the sample"]):
+        subprocess.run([*git, *command], cwd=folder, check=True)
     return folder
+
+
+@contextmanager
+def model(tally: Tally, title: str) -> Iterator[Endpoint]:
+    """A language model with one idea. Afterwards it has to have been asked, with the key that the user gave."""
+    with serving(answer(dumps({"code": IDEA, "plan": [], "rationale": "a warp reads neighbours"}))) as endpoint:
+        yield endpoint
+        asked = {headers.get("authorization") for headers in endpoint.headers}
+        tally.check(f"{title}: the model was asked, with the user's key", asked == {f"Bearer {KEY}"})
+        tally.check(f"{title}: and told the idea", any("swap the indices" in str(one) for one in endpoint.requests))
 
 
 def free_port() -> int:
@@ -169,37 +213,62 @@ def main() -> int:
         "PLUGIN": str(ROOT / "editors" / "neovim"),
         "HOME": str(out / "home"),
         "XDG_STATE_HOME": str(out / "state"),
+        "MODEL_KEY": KEY,
     }
+    env.pop("CUDA_LSP_API_KEY", None)
     if "--pictures" in sys.argv:
         env["PICTURES"] = str(ROOT / "docs" / "images")
-    tally = Tally()
-    neovim(tally, editors, out, env)
-    vscode(tally, editors, out, env, server)
-    print(f"{tally.passed} passed, {tally.failed} failed")
+    words = [word for word in sys.argv[3:] if not word.startswith("-")]
+    tally = Tally(words[0] if words else "")
+    start = time.monotonic()
+    with ThreadPoolExecutor() as pool:
+        for driven in [
+            pool.submit(neovim, tally, editors, out, env),
+            pool.submit(vscode, tally, editors, out, env, server),
+        ]:
+            driven.result()
+    print(f"{tally.passed} passed, {tally.failed} failed in {time.monotonic() - start:.0f} s")
     return 1 if tally.failed or not tally.passed else 0
 
 
 def neovim(tally: Tally, editors: Path, out: Path, env: dict[str, str]) -> None:
     nvim = str(editors / "tools/bin/nvim")
     for name, seconds in SCRIPTS:
-        folder = workspace(out / f"neovim-{name}")
-        script = ["--headless", "--clean", "--cmd", f"set rtp^={env['PLUGIN']}", "-l", str(HERE / f"neovim/{name}.lua")]
-        tally.drive(f"Neovim: {name}", [nvim, *script], env | {"WORKSPACE": str(folder)}, seconds)
-    folder = workspace(out / "neovim-screen")
-    screen = [sys.executable, str(HERE / "neovim/screen.py"), nvim, str(folder), str(out)]
-    tally.drive("Neovim: on a terminal", screen, env, 150)
+        title = f"Neovim: {name}"
+        if tally.only in title:
+            script = ["--headless", "--clean", "--cmd", f"set rtp^={env['PLUGIN']}"]
+            script += ["-l", str(HERE / f"neovim/{name}.lua")]
+            with model(tally, title) if name == "model" else nullcontext() as endpoint:
+                folder = workspace(out / f"neovim-{name}", endpoint.url if endpoint else "")
+                told = {"WORKSPACE": str(folder)} | ({"CUDA_LSP_API_KEY": KEY} if endpoint else {})
+                tally.drive(title, [nvim, *script], env | told, seconds)
+    title = "Neovim: on a terminal"
+    if tally.only in title:
+        folder = workspace(out / "neovim-screen")
+        tally.drive(title, [sys.executable, str(HERE / "neovim/screen.py"), nvim, str(folder), str(out)], env, 150)
 
 
 def vscode(tally: Tally, editors: Path, out: Path, env: dict[str, str], server: str) -> None:
     node = str(editors / "node/node")
-    folder = workspace(out / "vscode-host")
-    with code_server(editors, folder, out / "host-data", server, env) as address:
-        suite = [str(folder), str(EXTENSION), str(HERE / "vscode/suite.cjs"), str(out)]
-        tally.drive("VS Code: in its extension host", [node, str(HERE / "vscode/host.mjs"), address, *suite], env, 180)
-    folder = workspace(out / "vscode-screen")
-    with code_server(editors, folder, out / "screen-data", server, env) as address:
-        screen = [node, str(HERE / "vscode/screen.mjs"), address, str(folder), str(out)]
-        tally.drive("VS Code: on the screen", screen, env, 180)
+    title = "VS Code: in its extension host"
+    if tally.only in title:
+        folder = workspace(out / "vscode-host")
+        with code_server(editors, folder, out / "host-data", server, env) as address:
+            suite = [str(folder), str(EXTENSION), str(HERE / "vscode/suite.cjs"), str(out)]
+            tally.drive(title, [node, str(HERE / "vscode/host.mjs"), address, *suite], env, 200)
+    title = "VS Code: on the screen"
+    if tally.only in title:
+        with model(tally, title) as endpoint:
+            folder, data = workspace(out / "vscode-screen", endpoint.url), out / "screen-data"
+            with code_server(editors, folder, data, server, env) as address:
+                screen = [node, str(HERE / "vscode/screen.mjs"), address, str(folder), str(out)]
+                tally.drive(title, screen, env, 250)
+            tally.check(f"{title}: the key is in no file of the editor", not holding(data, KEY.encode()))
+
+
+def holding(folder: Path, text: bytes) -> list[Path]:
+    """The files that hold a text."""
+    return [file for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
 
 
 if __name__ == "__main__":

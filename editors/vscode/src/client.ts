@@ -1,7 +1,7 @@
 import * as vscode from 'vscode';
 import {
-  LanguageClient, RevealOutputChannelOn, State, TransportKind, type LanguageClientOptions, type Middleware,
-  type ServerOptions, type StaticFeature,
+  LanguageClient, RevealOutputChannelOn, State, TransportKind, type ExecutableOptions, type LanguageClientOptions,
+  type Middleware, type ServerOptions, type StaticFeature,
 } from 'vscode-languageclient/node';
 
 /** CUDA as VS Code names it, as older extensions and other editors name it, and as a user may have mapped it to C++. */
@@ -25,28 +25,38 @@ const configuration: NonNullable<Middleware['workspace']>['configuration'] = asy
       : section);
 };
 
-/** Says that proposals are shown by this extension, as a diff. */
-const showsReviews: StaticFeature = {
+/** Says that proposals are shown by this extension, as a diff, and that it lets the user type a text. */
+const announced: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { ...capabilities.experimental as object, cudaLsp: { review: true } };
+    capabilities.experimental = { ...capabilities.experimental as object, cudaLsp: { review: true, askText: true } };
   },
   initialize: () => {},
   getState: () => ({ kind: 'static' }),
   clear: () => {},
 };
 
-/** A client for `cuda-lsp serve`, not yet started. */
-export function createClient(log: vscode.LogOutputChannel, middleware: Middleware): LanguageClient {
+/** What the server asks for in words: an idea of the user's own. */
+async function askText({ title, prompt }: { title: string; prompt: string }): Promise<{ text: string } | null> {
+  const text = await vscode.window.showInputBox({ title, prompt, ignoreFocusOut: true });
+  return text ? { text } : null;
+}
+
+/** A client for `cuda-lsp serve`, not yet started. `env` is for that process alone. */
+export function createClient(
+  log: vscode.LogOutputChannel, middleware: Middleware, env: NodeJS.ProcessEnv,
+): LanguageClient {
   const [command, ...args] = vscode.workspace.getConfiguration('cuda-lsp').get<string[]>('command', []);
-  const server: ServerOptions = { command: command || 'cuda-lsp', args, transport: TransportKind.stdio };
-  const options: LanguageClientOptions = {
+  const options: ExecutableOptions = { env: { ...process.env, ...env } };
+  const server: ServerOptions = { command: command || 'cuda-lsp', args, options, transport: TransportKind.stdio };
+  const clientOptions: LanguageClientOptions = {
     documentSelector: selector,
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     middleware: { ...middleware, workspace: { configuration } },
   };
-  const client = new LanguageClient('cuda-lsp', 'cuda-lsp', server, options);
-  client.registerFeature(showsReviews);
+  const client = new LanguageClient('cuda-lsp', 'cuda-lsp', server, clientOptions);
+  client.registerFeature(announced);
+  client.onRequest('cuda-lsp/askText', askText);
   return client;
 }
 

@@ -6,7 +6,7 @@ import { open } from './browser.mjs';
 
 const [url, workspace, out] = process.argv.slice(2);
 const pictures = process.env.PICTURES ?? out;
-const { context, page } = await open();
+const { context, page } = await open(1440, 760);
 let failed = 0;
 
 async function step(name, work) {
@@ -24,7 +24,6 @@ async function step(name, work) {
 const editor = page.locator('.editor-instance .monaco-editor').first();
 const lens = (text) => editor.locator('.codelens-decoration a', { hasText: text }).first();
 const photograph = (name) => page.screenshot({ path: join(pictures, name) });
-const content = async (where) => (await where.locator('.view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
 
 /** Picks the row with exactly this label: Enter would run whatever stands first. */
 async function palette(label) {
@@ -34,11 +33,48 @@ async function palette(label) {
   await row.first().click();
 }
 
+const toast = (text) => page.locator('.notification-toast', { hasText: text }).first();
+const dismiss = async (...words) => {
+  for (const word of words) await toast(word).waitFor({ timeout: 90_000 });
+  await toast(words[0]).hover();
+  await toast(words[0]).locator('.codicon-notifications-clear').first().click();
+};
+const press = (text, button) => toast(text).getByRole('button', { name: button }).first().click();
+const line = (text) => editor.locator('.view-line', { hasText: text }).first();
+const entry = (text) => page.locator('.action-widget .monaco-list-row', { hasText: text }).first();
+const pick = (text) => page.locator('.quick-input-list .monaco-list-row', { hasText: text }).first().click();
+const saved = () => readFileSync(join(workspace, 'scale.cu'), 'utf8');
+const diff = page.locator('.monaco-diff-editor');
+const ACCESS = 'y[row * cols + col] = a * x[row * cols + col];';
+const original = saved();
+
+/** Saves until the file is a text, byte for byte: what the editor was asked for may come a moment later. */
+async function holds(text) {
+  for (let i = 0; i < 40; i += 1) {
+    await page.keyboard.press('Control+S');
+    await page.waitForTimeout(250);
+    if (saved() === text && !await page.locator('.tab.active.dirty').count()) return;
+  }
+  throw new Error(`the file is\n${saved()}`);
+}
+
+/** The words typed into the box that the editor opened. */
+async function answer(text, prompt) {
+  const box = page.locator('.quick-input-widget').filter({ hasText: prompt });
+  await box.locator('input:visible').first().fill(text);
+  await page.keyboard.press('Enter');
+}
+
+async function openReview() {
+  await lens('Review').click();
+  await diff.locator('.editor.modified .char-insert, .editor.modified .line-insert').first().waitFor();
+}
+
 async function steps() {
   await step('a CUDA file opens', async () => {
     await page.goto(`${url}/?folder=${encodeURIComponent(workspace)}`);
     await page.locator('.explorer-folders-view .monaco-list-row', { hasText: 'scale.cu' }).first().dblclick();
-    await editor.locator('.view-line', { hasText: 'scale_add' }).first().waitFor();
+    await line('scale_add').waitFor();
     await page.keyboard.press('Control+B'); // the side bar leaves its room to the diff
     await page.locator('#status\\.editor\\.mode', { hasText: 'CUDA C++' }).waitFor();
   });
@@ -49,20 +85,62 @@ async function steps() {
   await step('a hint underlines what is slow', async () => {
     await editor.locator('.squiggly-hint, .squiggly-info, .squiggly-warning').first().waitFor();
   });
-  await step('a click on Optimize starts a job that can be cancelled', async () => {
-    await lens('Optimize').click();
+  await step('and a counted fact stands at the end of its line', async () => {
+    await line(`${ACCESS}16 sectors per request (4 would do)`.replaceAll(' ', '\u00a0')).waitFor({ timeout: 60_000 });
+  });
+  await step('quick fixes are behind Ctrl+., and one undo takes one back', async () => {
+    await line('y[row').click({ position: { x: 90, y: 8 } });
+    await page.keyboard.press('Control+.');
+    await entry('Try index-exchange on scale_add, and verify it').waitFor();
+    await entry('Silence M3 on this line').click();
+    await holds(original.replace(`        ${ACCESS}`, `        // cuda-lsp: ignore[M3]\n        ${ACCESS}`));
+    await page.keyboard.press('Control+Z');
+    await holds(original);
+  });
+  await step('the refactoring menu has all entries, and says why one cannot be taken', async () => {
+    await line('int row =').click();
+    await palette('Refactor...');
+    for (const word of ['Suggest ideas', 'idea of my own', 'same launch', 'the launch may change', 'several kernels',
+      'against the saved file', 'against HEAD', 'Benchmark', 'Write the workload']) await entry(word).waitFor();
+    await page.locator('.action-widget').getByText('Show Disabled').click();
+    await entry('Review the rewrite').and(page.locator('.option-disabled')).waitFor();
+    await page.keyboard.press('Escape');
+    await palette('CUDA: Review a Proposal for This Kernel');
+    await dismiss('no rewrite of scale_add was proposed yet: optimize it first');
+  });
+  await step('Benchmark says what is missing, and estimates', async () => {
+    await palette('CUDA: Benchmark This Kernel');
+    await dismiss('nothing can be measured here', 'Estimated on H200');
+  });
+  await step('Verify finds a wrong change out', async () => {
+    await line('y[row').click();
+    await page.keyboard.press('End');
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.type('+1.0f');
+    await palette('CUDA: Verify My Change of This Kernel');
+    await pick('against the saved file');
+    await dismiss('scale_add against the saved file: wrong');
+    if (saved() !== original) throw new Error('verifying wrote the file');
+    await line('int row =').click();
+    await page.keyboard.press('Control+Z');
+    await holds(original);
+  });
+  await step('an idea that was suggested is tried, with its progress in sight', async () => {
+    await line('int row =').click();
+    await palette('CUDA: Suggest Ideas for This Kernel');
+    await toast('exchange threadIdx.x and threadIdx.y').waitFor({ timeout: 60_000 });
+    await press('exchange threadIdx.x and threadIdx.y', 'Try index-exchange');
+    await toast('Optimizing scale_add').waitFor();
     await lens('(cancel)').waitFor();
   });
   await step('a message offers the review, and the lens too', async () => {
-    await page.locator('.notification-toast', { hasText: 'same precision' }).first().waitFor({ timeout: 90_000 });
+    await toast('same precision').waitFor({ timeout: 90_000 });
     await lens('Review').waitFor();
     await photograph('vscode-lens.png');
   });
-  const diff = page.locator('.monaco-diff-editor');
   await step('a click on Review opens the diff with the verdict', async () => {
-    await page.locator('.notification-toast').getByRole('button', { name: 'Later' }).first().click();
-    await lens('Review').click();
-    await diff.locator('.editor.modified .char-insert, .editor.modified .line-insert').first().waitFor();
+    await press('same precision', 'Later');
+    await openReview();
     const comment = page.locator('.review-widget');
     await comment.getByText(/^right \(emulated.*same precision.*est\. \d\.\d+x/).first().waitFor();
     await comment.getByText('Evidence').click();
@@ -71,26 +149,50 @@ async function steps() {
     await page.waitForTimeout(500); // the diff scrolls to its first change
     await photograph('vscode-review.png');
   });
-  await step('Reject asks for a reason and closes the diff', async () => {
-    const before = readFileSync(join(workspace, 'scale.cu'), 'utf8');
+  await step('Reject asks for a reason, closes the diff and writes nothing', async () => {
     await page.locator('.editor-actions').getByRole('button', { name: 'Reject' }).click();
-    await page.locator('.quick-input-widget input:visible').first().fill('too clever');
-    await page.keyboard.press('Enter');
+    await answer('too clever', 'Why?');
     await diff.waitFor({ state: 'detached' });
-    if (readFileSync(join(workspace, 'scale.cu'), 'utf8') !== before) throw new Error('the file was written');
+    await holds(original);
     await lens('Review').waitFor({ state: 'detached' });
   });
-  await step('Accept in another review writes the rewrite', async () => {
-    await editor.locator('.view-line', { hasText: 'int row =' }).first().click();
-    await palette('CUDA: Optimize This Kernel');
-    await page.locator('.quick-input-list .monaco-list-row', { hasText: 'the launch may change' }).click();
-    await lens('Review').waitFor({ timeout: 90_000 });
-    await lens('Review').click();
-    await diff.locator('.editor.modified .view-line').first().waitFor();
+  await step('a key is asked for in a box that hides it', async () => {
+    await palette('CUDA: Set the API Key of Your Language Model');
+    const box = page.locator('.quick-input-widget').filter({ hasText: 'The key of your language model' });
+    await box.locator('input[type=password]:visible').fill(process.env.MODEL_KEY);
+    await page.keyboard.press('Enter');
+    await dismiss('the language server has the key now');
+    await lens('Optimize').waitFor();
+  });
+  await step('an idea of my own goes to the model once I agree', async () => {
+    await line('int row =').click();
+    await palette('CUDA: Try My Own Idea on This Kernel');
+    await answer('swap the indices', 'Your idea for scale_add');
+    await toast('Your key from CUDA_LSP_API_KEY').waitFor();
+    await page.screenshot({ path: join(out, 'consent.png') });
+    await press('the device code of scale_add', 'Send');
+    await lens('Review').waitFor({ timeout: 120_000 });
+  });
+  await step('Accept writes exactly what was shown, and one undo takes it back', async () => {
+    await press('same precision', 'Later');
+    await openReview();
     await page.locator('.editor-actions').getByRole('button', { name: 'Accept' }).click();
     await diff.waitFor({ state: 'detached' });
-    const text = await content(editor);
-    if (!text.includes('blockDim.x + threadIdx.y;')) throw new Error(text);
+    await holds(original.replace('int row = blockIdx.x * blockDim.x + threadIdx.x', 'int swapped = blockIdx.x * blockDim.x + threadIdx.y')
+      .replace('blockDim.y + threadIdx.y', 'blockDim.y + threadIdx.x').replace('row < rows', 'swapped < rows')
+      .replaceAll('[row *', '[swapped *'));
+    await page.keyboard.press('Control+Z');
+    await holds(original);
+  });
+  await step('a job is cancelled by the button at its progress', async () => {
+    await line('int row =').click();
+    await palette('CUDA: Optimize This Kernel');
+    await pick('it may become several kernels');
+    await toast('Optimizing scale_add').waitFor();
+    await press('Optimizing scale_add', 'Cancel');
+    await toast('Optimizing scale_add').waitFor({ state: 'detached' });
+    await lens('Optimize').waitFor();
+    await holds(original);
   });
 }
 

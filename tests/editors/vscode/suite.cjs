@@ -1,5 +1,6 @@
 // Runs inside VS Code's extension host, with the real `vscode` module: one user's session with a kernel.
 const assert = require('node:assert/strict');
+const { readFileSync, readdirSync } = require('node:fs');
 const vscode = require('vscode');
 
 const run = vscode.commands.executeCommand;
@@ -16,24 +17,56 @@ async function until(what, probe, seconds = 20) {
 }
 
 const file = vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, 'scale.cu');
+const ACCESS = 'y[row * cols + col] = a * x[row * cols + col];';
+const DIRECTIVE = `\
+// cuda-lsp: workload
+//   size     rows = 4096, cols = 4096
+//   buffer   x: f32[rows * cols] in
+//   buffer   y: f32[rows * cols] out
+//   launch   scale_add<<<dim3((rows + 15) / 16, (cols + 15) / 16), dim3(16, 16)>>>(x, y, 2.0f, rows, cols)
+`;
 let document;
 let editor;
 
 const titles = async () => (await run('vscode.executeCodeLensProvider', file, 20)).map((lens) => lens.command?.title ?? '');
 const lens = (word, seconds) => until(`a lens with "${word}"`, async () => (await titles()).find((title) => title.includes(word)), seconds);
+const noLens = (word) => until(`no lens with "${word}"`, async () => !(await titles()).some((title) => title.includes(word)));
 const positionOf = (word, after = 0) => document.positionAt(document.getText().indexOf(word) + after);
+const at = (word) => new vscode.Range(positionOf(word), positionOf(word));
+const diagnostics = (code) => vscode.languages.getDiagnostics(file).filter((one) => (one.code?.value ?? one.code) === code);
 const errors = () => vscode.languages.getDiagnostics(file).filter((one) => one.severity === vscode.DiagnosticSeverity.Error);
 const tabs = () => vscode.window.tabGroups.all.flatMap((group) => group.tabs);
 const diffTab = () => tabs().find((tab) => tab.input instanceof vscode.TabInputTextDiff);
+const actions = (word, kind) => run('vscode.executeCodeActionProvider', file, at(word), kind, 50);
+const put = (where, text) => editor.edit((edit) => edit.insert(where, text));
+
+/** Puts the cursor into the kernel. */
+async function enter() {
+  editor = await vscode.window.showTextDocument(document);
+  editor.selection = new vscode.Selection(positionOf('scale_add'), positionOf('scale_add'));
+}
+
+async function undo(before) {
+  await vscode.window.showTextDocument(document);
+  await run('undo');
+  assert.equal(document.getText(), before);
+}
 
 /** What the user sees of the diff's right side. */
 async function openReview() {
-  await vscode.window.showTextDocument(document);
-  editor.selection = new vscode.Selection(positionOf('scale_add'), positionOf('scale_add'));
+  await enter();
   await run('cuda-lsp.client.review');
   const tab = await until('a diff tab', diffTab);
   assert.equal(tab.input.original.toString(), file.toString());
   return vscode.workspace.openTextDocument(tab.input.modified);
+}
+
+/** Starts the job behind an action and gives its id. */
+async function begin(title) {
+  const found = (await actions('int row =', 'refactor.rewrite.cuda')).find((action) => action.title.includes(title));
+  const id = await run(found.command.command, ...found.command.arguments);
+  assert.equal(typeof id, 'string');
+  return id;
 }
 
 const steps = {
@@ -59,29 +92,61 @@ const steps = {
     const symbols = await run('vscode.executeDocumentSymbolProvider', file);
     assert.deepEqual(symbols.map((symbol) => symbol.name), ['scale_add', 'scale_add<<<grid, block>>>']);
   },
+  async 'a counted fact stands at the end of its line, and moves with it'() {
+    const whole = () => new vscode.Range(0, 0, document.lineCount, 0);
+    const hint = () => until('an inlay hint', async () =>
+      (await run('vscode.executeInlayHintProvider', file, whole()))
+        .find((one) => one.label === '16 sectors per request (4 would do)'), 60);
+    const { position, tooltip } = await hint();
+    assert.deepEqual(position, document.lineAt(positionOf(ACCESS).line).range.end);
+    assert.match(tooltip.value ?? tooltip, /counted in the emulator: 9 blocks of 16x16 threads/);
+    const before = document.getText();
+    await put(new vscode.Position(0, 0), '// one line more 🚀\n');
+    await until('the hint one line below', async () => (await hint()).position.line === position.line + 1);
+    await undo(before);
+  },
   async 'the compiler is heard where the fault is, and no longer after undo'() {
     const before = document.getText();
-    const line = positionOf('y[row * cols').line;
-    await editor.edit((edit) => edit.insert(new vscode.Position(line, 0), '        /* é */ nowhere = 1;\n'));
+    await put(new vscode.Position(positionOf(ACCESS).line, 0), '        /* é */ nowhere = 1;\n');
     const [fault] = await until('a diagnostic', () => errors().length && errors(), 30);
     assert.match(fault.message, /nowhere/);
     // The compiler names the line; its columns are counted in UTF-16 here.
     assert.equal(document.getText(fault.range), '/* é */ nowhere = 1;');
-    await run('undo');
-    assert.equal(document.getText(), before);
+    await undo(before);
     await until('no diagnostic', () => errors().length === 0, 30);
   },
-  async 'the menu offers three widths of optimizing'() {
-    const actions = await run('vscode.executeCodeActionProvider', file, new vscode.Range(positionOf('int row ='), positionOf('int row =')));
-    const optimize = actions.filter((action) => action.command?.command === 'cuda-lsp.optimize');
+  async 'the menu has kinds in a hierarchy and three scopes'() {
+    const all = await actions('int row =', 'refactor.rewrite.cuda');
+    const kinds = new Set(all.map((action) => action.kind.value.replace('refactor.rewrite.cuda.', '')));
+    assert.deepEqual([...kinds].sort(), ['ask', 'check', 'describe', 'optimize'], 'there is nothing to review');
+    const optimize = await actions('int row =', 'refactor.rewrite.cuda.optimize');
     assert.deepEqual(optimize.map((action) => action.command.arguments[1].scope), ['drop-in', 'relaunch', 'plan']);
   },
+  async 'a quick fix mends a hint exactly, and one undo takes it back'() {
+    const before = document.getText();
+    await put(positionOf(ACCESS).translate(0, ACCESS.length - 1), ' * 0.1');
+    const typed = document.getText();
+    await until('a hint about double arithmetic', () => diagnostics('A1').length);
+    const fixes = await run('vscode.executeCodeActionProvider', file, at('0.1'), 'quickfix', 10);
+    assert.deepEqual(fixes.map((fix) => fix.title).filter((title) => title.includes('0.1f')), ['Write 0.1f']);
+    const mend = fixes.find((fix) => fix.title === 'Write 0.1f');
+    assert.equal(await vscode.workspace.applyEdit(mend.edit), true);
+    assert.equal(document.getText(), typed.replace('0.1', '0.1f'));
+    await undo(typed);
+    await undo(before);
+  },
+  async 'the workload is written above the kernel, and taken back'() {
+    const before = document.getText();
+    await enter();
+    await run('cuda-lsp.client.describeWorkload');
+    const expected = before.replace('__global__', `${DIRECTIVE}__global__`);
+    await until('the directive', () => document.getText() === expected);
+    await undo(before);
+  },
   async 'a command starts a job and answers with its id; the lens says so'() {
-    const lenses = await run('vscode.executeCodeLensProvider', file, 20);
-    const { command } = lenses.find((one) => one.command.command === 'cuda-lsp.optimize');
-    const id = await run(command.command, ...command.arguments);
-    assert.equal(typeof id, 'string');
+    await begin('the launch may change');
     await lens('(cancel)');
+    assert.deepEqual(await actions('int row =', 'refactor.rewrite.cuda.optimize'), [], 'one job a kernel');
   },
   async 'a proposal is ready for review'() {
     assert.match(await lens('Review', 90), /verified|right/);
@@ -94,17 +159,36 @@ const steps = {
     assert.equal(right.languageId, 'cuda-cpp');
     assert.equal(document.getText(), before);
     assert.equal(document.isDirty, false);
+    await vscode.window.tabGroups.close(diffTab());
   },
-  async 'accept writes exactly what was shown, closes the diff, and one undo takes it back'() {
+  async 'an edit inside makes it outdated, and accept writes nothing'() {
     const before = document.getText();
-    const right = await vscode.workspace.openTextDocument(diffTab().input.modified);
+    await enter();
+    await put(positionOf('int col ='), '// typed inside\n    ');
+    await lens('outdated');
+    const edited = document.getText();
+    await enter();
+    await run('cuda-lsp.client.review');
+    const tab = await until('the diff as a text', () => tabs().find((one) => one.input?.uri?.scheme === 'cuda-lsp'));
+    await run('cuda-lsp.client.accept', tab.input.uri);
+    assert.equal(document.getText(), edited);
+    await vscode.window.tabGroups.close(tabs().filter((one) => one.input?.uri?.scheme === 'cuda-lsp'));
+    await undo(before);
+    await lens('right');
+  },
+  async 'after an edit elsewhere, accept writes exactly what is shown, and one undo takes it back'() {
+    const original = document.getText();
+    await enter();
+    await put(new vscode.Position(0, 0), '// é 🚀 typed after the search\n');
+    const before = document.getText();
+    const right = await openReview();
     const promised = right.getText();
+    assert.ok(promised.startsWith('// é 🚀 typed after the search\n'));
     await run('cuda-lsp.client.accept', right.uri);
     await until('the promised text', () => document.getText() === promised);
     await until('the diff to close', () => !diffTab());
-    await vscode.window.showTextDocument(document);
-    await run('undo');
-    assert.equal(document.getText(), before);
+    await undo(before);
+    await undo(original);
   },
   async 'reject asks why, closes the diff and writes nothing'() {
     const before = document.getText();
@@ -117,19 +201,33 @@ const steps = {
     });
     await rejected;
     assert.equal(document.getText(), before);
-    await until('the lens to offer it no longer', async () => !(await titles()).some((title) => title.includes('Review')));
+    await noLens('Review');
   },
   async 'a job is cancelled from its lens'() {
-    const optimize = (await run('vscode.executeCodeLensProvider', file, 20)).find((one) => one.command.command === 'cuda-lsp.optimize');
-    await run(optimize.command.command, ...optimize.command.arguments);
+    await begin('it may become several kernels');
     const cancel = await until('a lens to cancel', async () =>
       (await run('vscode.executeCodeLensProvider', file, 20)).find((one) => one.command.command === 'cuda-lsp.cancel'));
     assert.equal(await run(cancel.command.command, ...cancel.command.arguments), true);
     await lens('Optimize', 15);
   },
+  async 'and from the palette'() {
+    await begin('same signature, same launch');
+    await lens('(cancel)');
+    await enter();
+    await run('cuda-lsp.client.cancel');
+    await lens('Optimize', 15);
+  },
   async 'the server restarts, and serves again'() {
+    const read = (pid, what) => { try { return readFileSync(`/proc/${pid}/${what}`, 'utf8'); } catch { return ''; } };
+    const server = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid)
+      && read(pid, 'stat').split(') ').pop().split(' ')[1] === String(process.pid)
+      && read(pid, 'cmdline').split('\0').includes('serve'));
+    const [before] = server();
     await run('cuda-lsp.client.restart');
     await lens('Optimize');
+    const after = server();
+    assert.equal(after.length, 1, `one server of this window: ${after}`);
+    assert.notEqual(after[0], before);
   },
 };
 

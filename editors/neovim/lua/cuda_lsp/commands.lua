@@ -9,6 +9,7 @@ local offered = {
   optimize = 'cuda-lsp.optimize',
   verify = 'cuda-lsp.verify',
   benchmark = 'cuda-lsp.benchmark',
+  review = 'cuda-lsp.review',
 }
 
 ---@type table<string, string[]> what may stand behind a subcommand, for completion
@@ -131,13 +132,12 @@ end
 ---Runs a command that takes the kernel at the cursor first.
 ---@param buffer integer
 ---@param command string
----@param ... any further arguments
-local function run_on_kernel(buffer, command, ...)
-  local rest = { ... }
+---@param argument? any
+local function run_on_kernel(buffer, command, argument)
   with_actions(buffer, KIND, function(client, actions)
     local kernel = vim.deepcopy(kernel_of(actions[1])) or {}
     kernel.command = nil
-    client:exec_cmd({ title = command, command = command, arguments = { kernel, unpack(rest) } }, { bufnr = buffer })
+    client:exec_cmd({ title = command, command = command, arguments = { kernel, argument } }, { bufnr = buffer })
   end)
 end
 
@@ -164,9 +164,6 @@ local subcommands = {
   end,
   try = function(buffer, text)
     run_on_kernel(buffer, 'cuda-lsp.tryIdea', text ~= '' and text or nil)
-  end,
-  review = function(buffer)
-    run_on_kernel(buffer, 'cuda-lsp.review')
   end,
   accept = function()
     require('cuda_lsp.review').accept()
