@@ -48,8 +48,9 @@ _MOST = 16
 
 @frozen
 class Sample:
-    """``blocks`` blocks, a third each at the start, the middle and the end of the grid. ``known``: for each output the
-    lanes that count and their truth. ``seconds``: how long one block took here."""
+    """``blocks`` blocks, a third each at the start, the middle and the end of the grid, and those ``near`` further
+    parts of it. ``known``: for each output the lanes that count and their truth. ``seconds``: how long one block took
+    here."""
 
     case: Case
     before: Contents = field(repr=False)
@@ -57,6 +58,7 @@ class Sample:
     known: tuple[Expected, ...]
     seconds: float
     note: str = ""
+    near: tuple[float, ...] = ()
 
 
 @frozen
@@ -78,8 +80,9 @@ _OWN = frozenset({"deadlock", "step limit"})
 """Faults that leaving out blocks may itself bring about."""
 
 
-def spots(count: int, extra: int = 0) -> runs.Blocks:
-    """``count`` blocks in all, side by side at the start, the middle and the end of the grid, and ``extra`` more."""
+def spots(count: int, extra: int = 0, near: tuple[float, ...] = ()) -> runs.Blocks:
+    """``count`` blocks in all, side by side at the start, the middle and the end of the grid, ``extra`` more, and those
+    around each part ``0 <= p < 1`` of the grid in ``near``."""
 
     def pick(total: int) -> tuple[int, ...]:
         if total <= count + extra:
@@ -88,6 +91,7 @@ def spots(count: int, extra: int = 0) -> runs.Blocks:
         starts = (0, max(0, total // 2 - part // 2), total - part)
         chosen = {start + offset for start in starts for offset in range(part)}
         chosen |= {(start + part) % total for start in starts[:extra]}
+        chosen |= {min(total - 1, max(0, int(part * total) + step)) for part in near for step in (-1, 0, 1)}
         return tuple(sorted(chosen))
 
     return pick
@@ -142,7 +146,7 @@ def sample(bench: Bench, contract: Contract) -> Sample | Unsampled:
         return Unsampled("every size runs whole on this device")
     found: Sample | Unsampled = Unsampled("")
     for place, sizes in enumerate(shrunk(bench, contract)):
-        found = _sample_at(bench, sizes)
+        found = sample_at(bench, sizes)
         if isinstance(found, Sample):
             return evolve(found, note="it takes too long here" if place else "")
         if "too long" not in found.reason:
@@ -160,7 +164,7 @@ def sample_above(bench: Bench, contract: Contract) -> Sample | Unsampled:
         for name, value in sample_sizes(bench, dict(contract.base)).items()
     }
     try:
-        return _sample_at(bench, sizes)
+        return sample_at(bench, sizes)
     except WorkloadError as error:
         return Unsampled(str(error))
 
@@ -178,19 +182,26 @@ def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | N
         smaller = divided(sizes, contract, 4**power)
         if smaller == dict(contract.base):
             return None
-        bound = bound_at(bench.workload, bench.original, smaller)
-        total = sum(prod(step.grid) for step in bound.steps if isinstance(step, BoundLaunch))
-        if len(bound.steps) > 4 * MAX_STEPS or sum(buffer.nbytes for buffer in bound.buffers) > MOST_WHOLE:
-            continue
-        before = runs.contents(bound, runs.case(smaller, families(bench.workload)[0], 1, lazy=True))
-        launches = sum(1 for step in bound.steps if isinstance(step, BoundLaunch))
-        one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting) / 2)
-        if one.status in ("ok", "fault") and one.thread_instructions / max(1, launches) * total <= budget:
+        if within(bench, smaller, budget):
             return smaller
     return None
 
 
-def _sample_at(bench: Bench, sizes: dict[str, int]) -> Sample | Unsampled:
+def within(bench: Bench, sizes: Sizes, budget: int) -> bool:
+    """Whether the original runs whole at ``sizes`` within ``budget`` thread-instructions, by what one block takes.
+    Raises WorkloadError where they do not bind."""
+    bound = bound_at(bench.workload, bench.original, sizes)
+    total = sum(prod(step.grid) for step in bound.steps if isinstance(step, BoundLaunch))
+    if len(bound.steps) > 4 * MAX_STEPS or sum(buffer.nbytes for buffer in bound.buffers) > MOST_WHOLE:
+        return False
+    before = runs.contents(bound, runs.case(sizes, families(bench.workload)[0], 1, lazy=True))
+    launches = sum(1 for step in bound.steps if isinstance(step, BoundLaunch))
+    one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting) / 2)
+    return one.status in ("ok", "fault") and one.thread_instructions / max(1, launches) * total <= budget
+
+
+def sample_at(bench: Bench, sizes: dict[str, int], near: tuple[float, ...] = ()) -> Sample | Unsampled:
+    """The original on sampled blocks at ``sizes``, those ``near`` some parts of the grid among them."""
     bound = bound_at(bench.workload, bench.original, sizes)
     if len(bound.steps) > 4 * MAX_STEPS:
         return Unsampled(f"its plan has {len(bound.steps)} steps, too long to sample here")
@@ -204,13 +215,13 @@ def _sample_at(bench: Bench, sizes: dict[str, int]) -> Sample | Unsampled:
     cost = max(1, one.thread_instructions)
     wrote = sum(int(np.count_nonzero(marks)) for marks in (one.written or {}).values())
     blocks = max(3, min(_MOST, _BUDGET[bench.setting.depth] // cost, MOST_WRITTEN // max(1, wrote)))
-    pair = _pair(bench.setting, bench.build, before, blocks)
+    pair = _pair(bench.setting, bench.build, before, blocks, near)
     if isinstance(pair, Answer):
         return _why(pair, bound)
-    known = _known(bench, before, pair, blocks)
+    known = _known(bench, before, pair, spots(blocks, near=near))
     if not any(len(item.original) for item in known):
         return Unsampled("no part of its outputs is written by a few blocks alone")
-    return Sample(chosen, before, blocks, known, one.seconds)
+    return Sample(chosen, before, blocks, known, one.seconds, near=near)
 
 
 def _limit(setting: Setting) -> float:
@@ -228,10 +239,13 @@ def _why(answer: Answer, bound: Bound) -> Unsampled:
     return Unsampled(f"sampled blocks end with: {bad[0].kind} ({bad[0].message})", bad[0] if certain else None)
 
 
-def _pair(setting: Setting, build: Build, before: Contents, blocks: int) -> tuple[Answer, Answer] | Answer:
+def _pair(
+    setting: Setting, build: Build, before: Contents, blocks: int, near: tuple[float, ...] = ()
+) -> tuple[Answer, Answer] | Answer:
     found: list[Answer] = []
     for prior, extra in zip(APART, (0, 3), strict=True):
-        answer = runs.run(setting, build, before, prior=prior, blocks=spots(blocks, extra), seconds=5 * _limit(setting))
+        picked = spots(blocks, extra, near)
+        answer = runs.run(setting, build, before, prior=prior, blocks=picked, seconds=5 * _limit(setting))
         if answer.status != "ok":
             return answer
         found.append(answer)
@@ -262,8 +276,7 @@ def _settled(dtype: str, one: Answer, other: Answer, name: str) -> Lanes:
     return np.asarray(lanes[same], np.int64)
 
 
-def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], blocks: int) -> tuple[Expected, ...]:
-    picked = spots(blocks)
+def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], picked: runs.Blocks) -> tuple[Expected, ...]:
     near = runs.nudged(before, 1)
     moved = runs.run(bench.setting, bench.build, near, blocks=picked) if near is not None else None
     wide = runs.run(bench.setting, bench.oracle, runs.widened(before), blocks=picked) if bench.oracle else None
@@ -310,7 +323,7 @@ class Judged:
 def judge_sample(setting: Setting, known: Sample, build: Build, bound: Bound) -> Judged:
     """The candidate at the same size and contents, on its own sampled blocks."""
     before = runs.for_candidate(known.before, bound)
-    pair = _pair(setting, build, before, known.blocks)
+    pair = _pair(setting, build, before, known.blocks, known.near)
     if isinstance(pair, Answer):
         return Judged((), 0, 0, pair)
     comparisons: list[Comparison] = []
@@ -328,7 +341,7 @@ def judge_sample(setting: Setting, known: Sample, build: Build, bound: Bound) ->
             got = _gather(pair[0].outputs[item.name], mine[theirs], lane_bytes(item.dtype))
             comparisons.append(compare(_only(item, ours), got))
     launches = [step for step in bound.steps if isinstance(step, BoundLaunch)]
-    ran = max((len(spots(known.blocks)(prod(step.grid))) for step in launches), default=0)
+    ran = max((len(spots(known.blocks, near=known.near)(prod(step.grid))) for step in launches), default=0)
     return Judged(tuple(comparisons), total, ran, pair[0])
 
 

@@ -1,12 +1,14 @@
 """One run of one program on one set of contents: the common ground of contract, gates and estimate."""
 
 import secrets
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
 
+from agent.evaluation import planting
 from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
@@ -31,17 +33,22 @@ Blocks = Callable[[int], tuple[int, ...]]
 @frozen
 class Case:
     """Sizes, an input family and the seed of its contents. ``lazy`` contents are made page by page, for sizes that do
-    not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary."""
+    not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary. ``planted`` values stand in
+    half of the elements, ``alike`` ones are all the same."""
 
     sizes: tuple[tuple[str, int], ...]
     family: str
     seed: int
     lazy: bool = False
     shift: int = 0
+    planted: tuple[float, ...] = ()
+    alike: bool = False
 
     def __str__(self) -> str:
         """Never the seed: what is said here may reach whoever writes the next candidate."""
-        return f"{describe(dict(self.sizes))}, {self.family} inputs"
+        more = " with numbers that only the rewrite compares with" if self.planted else ""
+        more = " with all elements alike" if self.alike else more
+        return f"{describe(dict(self.sizes))}, {self.family} inputs{more}"
 
 
 def case(sizes: Sizes, family: str, seed: int, lazy: bool = False) -> Case:
@@ -72,8 +79,17 @@ def contents(bound: Bound, chosen: Case) -> Contents:
             make = recipe(buffer, chosen.family, chosen.seed)
             found = form(buffer, chosen.family) if chosen.lazy else None
             made = Made(found, chosen.seed) if found is not None else None
-            given[buffer.name] = Recipe(buffer.nbytes, make, made) if chosen.lazy else make(0, buffer.nbytes)
+            if chosen.lazy:
+                given[buffer.name] = Recipe(buffer.nbytes, make, made)
+            else:
+                given[buffer.name] = _aimed(buffer, make(0, buffer.nbytes), chosen)
     return Contents(bound, given, chosen.shift)
+
+
+def _aimed(buffer: BoundBuffer, data: Bytes, chosen: Case) -> Bytes:
+    if chosen.planted:
+        return planting.planted(buffer, data, chosen.planted, chosen.seed ^ zlib.crc32(buffer.name.encode()))
+    return planting.alike(buffer, data) if chosen.alike else data
 
 
 def _zeros(start: int, stop: int) -> Bytes:

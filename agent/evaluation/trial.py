@@ -16,6 +16,8 @@ from agent.workload.program import Program
 
 PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
 NOT_APPLICABLE, NOT_CHECKED = "not applicable", "not checked"
+DIFFERS = "differs"
+"""A difference that the user's own policy lets through: no pass, and no refusal."""
 
 
 @frozen

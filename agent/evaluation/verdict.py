@@ -76,7 +76,8 @@ class Speed:
 
 @frozen
 class GateResult:
-    """``outcome``: ``passed``, ``failed``, ``undecided``, ``not applicable``, ``not checked``; ``reason`` in words."""
+    """``outcome``: ``passed``, ``failed``, ``undecided``, ``not applicable``, ``not checked``, ``differs`` (a
+    difference that the user's policy reports and does not refuse); ``reason`` in words."""
 
     gate: str
     outcome: str

@@ -54,6 +54,13 @@ _ENDS = {
 )
 @click.option("--idea", "only", multiple=True, help="Only this idea (repeatable).")
 @click.option("--without", multiple=True, help="Leave this idea out (repeatable).")
+@click.option(
+    "--special",
+    type=click.Choice(["report", "refuse"]),
+    default="report",
+    show_default=True,
+    help="What to do where NaN or infinity among the inputs comes out otherwise than in the original.",
+)
 @click.option("--lossy", is_flag=True, help="Also show rewrites that are less precise, marked so.")
 @click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
 @model_options
@@ -74,6 +81,7 @@ def command(
     scope: str,
     only: tuple[str, ...],
     without: tuple[str, ...],
+    special: str,
     lossy: bool,
     fresh: bool,
     apply_: bool,
@@ -119,6 +127,7 @@ def command(
             architectures=opened.settings.architectures,
             seconds=seconds,
             cancelled=cancelled,
+            special=special,
         )
         outcome, seen = _search(opened, setting, options, screen, adviser)
     code = Exit.OK if outcome.proposals else _ENDS.get(outcome.reason, Exit.INPUT)

@@ -30,6 +30,13 @@ from cuda_lsp.terminal.revision import at_revision
 @click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
 @click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
 @click.option("--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="Hard cap on time.")
+@click.option(
+    "--special",
+    type=click.Choice(["report", "refuse"]),
+    default="report",
+    show_default=True,
+    help="What to do where NaN or infinity among the inputs comes out otherwise than in the original.",
+)
 @click.option("--lossy", is_flag=True, help="Accept a rewrite that is less precise.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
@@ -41,6 +48,7 @@ def command(
     target: str | None,
     device: str,
     seconds: float,
+    special: str,
     lossy: bool,
     as_json: bool,
     flags: tuple[str, ...],
@@ -64,6 +72,7 @@ def command(
             depth="full",
             seconds=seconds,
             cancelled=cancelled,
+            special=special,
         )
         verdict = _judge(opened, changed, setting, lossy, screen)
         if cancelled():

@@ -90,7 +90,14 @@ def open_kernel(
 
 def trace_key(opened: Opened, setting: Setting) -> str:
     """What a search must have in common with an interrupted one to go on from its trace."""
-    parts = (opened.kernel.qualified_name, opened.workload, setting.target.name, setting.device.name, setting.options)
+    parts = (
+        opened.kernel.qualified_name,
+        opened.workload,
+        setting.target.name,
+        setting.device.name,
+        setting.options,
+        setting.special,
+    )
     return "\n".join((fingerprint(opened.program), *map(repr, parts)))
 
 

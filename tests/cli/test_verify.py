@@ -40,3 +40,29 @@ def test_against_git(tmp_path: Path) -> None:
     assert answer["verdict"]["precision"]["state"] == "same"
     assert run("verify", str(file), "--against", "nonsense").returncode == 3
     assert run("verify", str(file), "--against", "-x").returncode == 2
+
+
+NEGATIVE = """
+// cuda-lsp: workload
+//   size     n = 3000
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] out
+//   launch   clip<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void clip(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
+"""
+
+
+@pytest.mark.parametrize(("policy", "code", "state"), [("report", 0, "right"), ("refuse", 1, "wrong")])
+def test_a_lost_nan_is_reported_or_refused(policy: str, code: int, state: str, tmp_path: Path) -> None:
+    """``fmaxf`` drops a NaN that the comparison lets through. It is never called passed."""
+    old, new = tmp_path / "old.cu", tmp_path / "new.cu"
+    old.write_text(NEGATIVE)
+    new.write_text(NEGATIVE.replace("x[i] < 0.0f ? 0.0f : x[i]", "fmaxf(x[i], 0.0f)"))
+    found, answer = run_json("verify", str(old), str(new), "--special", policy)
+    assert (found, answer["verdict"]["correctness"]["state"]) == (code, state)
+    gate = next(item for item in answer["verdict"]["gates"] if item["gate"] == "special values")
+    assert gate["outcome"] == {"report": "differs", "refuse": "failed"}[policy]
+    assert "is 0 where the original gives nan" in gate["reason"]

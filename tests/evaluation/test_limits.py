@@ -54,13 +54,13 @@ def judged(prepared: Prepared, old: str, new: str) -> Verdict:
 def test_what_holds_for_the_declared_size_only_is_wrong(prepared: Prepared, old: str, new: str) -> None:
     found = judged(prepared, old, new)
     assert found.correctness.state == "wrong"
-    assert "cols=1537" in found.correctness.reason
+    assert "cols=1025" in found.correctness.reason
 
 
 def test_what_holds_above_says_so(prepared: Prepared) -> None:
     found = judged(prepared, "i < cols; i += 128", "i < cols; i += blockDim.x")
     assert found.correctness.state == "right"
-    assert "rows=97 cols=1537" in found.correctness.sampled
+    assert "rows=97 cols=1537" in found.correctness.sizes
     assert "sizes above the declared ones" not in found.evidence.not_checked
     assert "races on global memory within a launch" in found.evidence.not_checked
 

@@ -138,7 +138,7 @@ def test_an_interval_is_never_rounded_inwards() -> None:
 
 def test_sizes_above_the_declared_one_run_whole_on_a_card() -> None:
     """Right up to the declared size and wrong beyond: for what is shown that is wrong."""
-    card, late = Clock(), TEXT.replace("2.0f * x[i]", "n > 25000 ? 0.0f : 2.0f * x[i]")
+    card, late = Clock(), TEXT.replace("2.0f * x[i]", "(long long)n * n > 625000000 ? 0.0f : 2.0f * x[i]")
     program, workload = original(TEXT)
     for depth, state in (("screen", "right"), ("full", "wrong")):
         prepared = prepare(program, workload, setting(device=card, depth=depth))

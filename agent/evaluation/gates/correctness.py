@@ -7,9 +7,10 @@ import numpy as np
 from attrs import evolve
 
 from agent.evaluation import runs
+from agent.evaluation.aimed import Aim, aim, near
 from agent.evaluation.comparators.base import WRONG, Comparison, worst
 from agent.evaluation.contract import element, place, serious
-from agent.evaluation.declared import Sample, above, judge_sample, largest
+from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
@@ -32,6 +33,9 @@ LARGE = 8 << 20
 TOO_LARGE = 1 << 30
 """Bytes of all buffers: above the first the card makes contents itself, above the second no truth is kept."""
 
+_SAMPLED = 4
+"""So many of the sizes that only the rewrite names, and that are too large to run whole, run on sampled blocks."""
+
 _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 """After this long no further case is begun; those left out are named."""
 
@@ -48,7 +52,8 @@ _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 def correctness(trial: Trial) -> Ruling:
     start = monotonic()
     shapes: set[object] = set()
-    for chosen in _cases(trial):
+    aimed = aim(trial)
+    for chosen in (*_cases(trial), *aimed.cases):
         if trial.prepared.setting.cancelled():
             return undecided(trial, "cancelled")
         if trial.comparisons and monotonic() - start > _SOFT_SECONDS[trial.prepared.setting.depth]:
@@ -59,12 +64,12 @@ def correctness(trial: Trial) -> Ruling:
         if ruling.outcome != "passed":
             return ruling
         trial = ruling.trial
-    ruling = _declared(trial)
-    if ruling.outcome == "passed":
-        ruling = _beyond(ruling.trial)
-    if ruling.outcome != "passed":
-        return ruling
-    trial = _alignment(ruling.trial)
+    for look in (_declared, _beyond, lambda found: _aimed(found, aimed)):
+        ruling = look(trial)
+        if ruling.outcome != "passed":
+            return ruling
+        trial = ruling.trial
+    trial = _alignment(trial)
     if not trial.comparisons:
         return undecided(trial, "nothing was compared: the plan has no outputs")
     return passed(
@@ -82,6 +87,12 @@ def _cases(trial: Trial) -> Iterator[Case]:
     whole = _largest(trial)
     if whole is not None:
         yield whole
+    if prepared.setting.depth == FULL:
+        yield from (evolve(case, seed=runs.draw_seed(), alike=True) for case in (_base(trial), whole) if case)
+
+
+def _base(trial: Trial) -> Case:
+    return runs.case(trial.prepared.contract.base, families(trial.prepared.workload)[0], 0)
 
 
 def _largest(trial: Trial) -> Case | None:
@@ -249,7 +260,7 @@ def _beyond(trial: Trial) -> Ruling:
     prepared = trial.prepared
     if prepared.setting.depth != FULL or not prepared.workload.sizes:
         return passed(trial, "")
-    if not prepared.setting.device.emulated:
+    if not prepared.setting.device.emulated or _affordable(trial):
         return _above(trial)
     known = prepared.sample_above()
     if not isinstance(known, Sample):
@@ -258,8 +269,43 @@ def _beyond(trial: Trial) -> Ruling:
     return evolve(ruling, trial=evolve(ruling.trial, beyond=True))
 
 
+def _affordable(trial: Trial) -> bool:
+    """Whether sizes above the declared ones run whole in the emulator: what nobody writes shows only there."""
+    prepared = trial.prepared
+    sizes = above(declared(prepared.workload), prepared.contract)
+    try:
+        return within(evolve(prepared.bench, setting=prepared.setting), sizes, WHOLE_BUDGET[prepared.setting.depth])
+    except WorkloadError:
+        return False
+
+
+def _aimed(trial: Trial, aimed: Aim) -> Ruling:
+    """Blocks that stand where the rewrite's own numbers point, at the declared size where that did not run whole; and,
+    for a full verdict, sizes of those numbers that are too large to run whole."""
+    prepared = trial.prepared
+    size = declared(prepared.workload)
+    trial = trial.unchecked(*aimed.left)
+    if not prepared.setting.device.emulated:
+        return passed(trial, "")
+    bench = evolve(prepared.bench, setting=prepared.setting)
+    places = near(trial, aimed.found)
+    wanted = [(size, places)] if places and describe(size) not in trial.sizes else []
+    if prepared.setting.depth == FULL:
+        wanted += [(sizes, ()) for sizes in aimed.larger[:_SAMPLED]]
+    for sizes, parts in wanted:
+        known = sample_at(bench, sizes, parts) if isinstance(prepared.sample(), Sample) else None
+        if not isinstance(known, Sample):
+            trial = trial.unchecked(f"{describe(sizes)}, of which only the rewrite knows")
+            continue
+        ruling = _on_sample(trial, known)
+        if ruling.outcome != "passed":
+            return ruling
+        trial = evolve(ruling.trial, sampled=trial.sampled or ruling.trial.sampled)
+    return passed(trial, "")
+
+
 def _above(trial: Trial) -> Ruling:
-    """On a card, whole, while it is not too large."""
+    """Whole, while it is not too large."""
     prepared = trial.prepared
     sizes = above(declared(prepared.workload), prepared.contract)
     try:

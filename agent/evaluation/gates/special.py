@@ -6,7 +6,7 @@ from agent.evaluation import runs
 from agent.evaluation.comparators.base import first, show
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
+from agent.evaluation.trial import DIFFERS, NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
 from agent.evaluation.truth import Truth, truth
 from agent.evaluation.values import Floats, to_floats
 from agent.workload.dtypes import is_float
@@ -43,9 +43,9 @@ def special_values(trial: Trial) -> Ruling:
                 f"NaN and infinity in the inputs: {item.name}[{at}] is {show(have[at])} where the original gives "
                 f"{show(want[at])} ({int(bad.sum())} such places)"
             )
-            return (
-                wrong(trial, words) if prepared.setting.special == "refuse" else passed(trial.unchecked(words), words)
-            )
+            if prepared.setting.special == "refuse":
+                return wrong(trial, words)
+            return Ruling(DIFFERS, f"{words}; reported, not refused", trial.unchecked(words))
     return passed(trial, "NaN and infinity come out where the original has them")
 
 

@@ -1,0 +1,187 @@
+"""Numbers that a program compares something with: what a rewrite would branch on that misbehaves for one value only.
+
+A rewrite that is wrong where ``n == 77777`` or ``x[i] == 3.5f`` passes any test whose contents are drawn by chance. It
+must hold the number, though, and the compiled code shows it as an operand of a comparison. A comparison may be of
+something that was computed from the size or the value, so from the operand back through each step that has an inverse
+(sums, products, shifts, exclusive or, conversions) the value before the step counts too.
+
+PTX is what is searched, as with ``ptx.traits``: macros, templates and folded constants all end up there.
+"""
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
+
+import numpy as np
+from attrs import frozen
+
+from agent.execution.emulator.decode import PtxError, decode
+from agent.execution.emulator.instruction import Function, Immediate, Instruction, Operand, Register
+
+Number = int | float
+Makers = Mapping[Register, list[Instruction]]
+
+_STEPS = 8
+"""So many steps are followed back from a comparison."""
+
+_COMPARE = frozenset({"setp", "set", "min", "max", "slct"})
+_PLAIN = frozenset({"mov", "cvt", "ld", "abs", "and", "or", "rem"})
+_UNSIGNED = ("u16", "u32", "u64")
+
+
+@frozen
+class Literals:
+    """``whole`` numbers (sizes, indices, integer data) and ``real`` ones (float data); the two overlap."""
+
+    whole: frozenset[int] = frozenset()
+    real: frozenset[float] = frozenset()
+
+    def beyond(self, other: "Literals") -> "Literals":
+        """Those that ``other`` lacks."""
+        return Literals(self.whole - other.whole, self.real - other.real)
+
+
+def literals(ptx: str) -> Literals:
+    """All of them; none where the text cannot be decoded (which the emulator then says itself)."""
+    try:
+        module = decode(ptx)
+    except PtxError:
+        return Literals()
+    numbers = {number for function in module.functions.values() for number in _of(function)}
+    return Literals(frozenset(_whole(numbers)), frozenset(_real(numbers)))
+
+
+def _whole(numbers: set[Number]) -> Iterator[int]:
+    for number in numbers:
+        if abs(number) < 2**63 and number == int(number):
+            yield int(number)
+
+
+def _real(numbers: set[Number]) -> Iterator[float]:
+    """As floats; a large whole number may be the bits of one (``__float_as_int``)."""
+    for number in numbers:
+        if isinstance(number, int) and 2**20 < number % 2**32 == number:
+            yield struct.unpack("<f", struct.pack("<I", number))[0]
+        if abs(number) < 2**127:
+            yield float(number)
+
+
+def _of(function: Function) -> Iterator[Number]:
+    makers: dict[Register, list[Instruction]] = {}
+    for step in function.instructions:
+        for target in step.destinations:
+            if isinstance(target, Register):
+                makers.setdefault(target, []).append(step)
+    for step in function.instructions:
+        if step.base in _COMPARE:
+            yield from _compared(step, makers)
+
+
+def _compared(step: Instruction, makers: Makers) -> Iterator[Number]:
+    """What one comparison holds against a number, and what that came from. An unsigned one may be half of a range check
+    (``n - 1001 < 999``), whose other end is where the operand is 0."""
+    constants = [value for value in (_constant(item, step, makers) for item in step.sources) if value is not None]
+    if step.types and step.types[-1] in _UNSIGNED and constants:
+        constants.append(0)
+    for source in step.sources:
+        if isinstance(source, Register):
+            for value in constants:
+                yield from _back(source, value, makers, _STEPS)
+
+
+def _constant(source: Operand, step: Instruction, makers: Makers) -> Number | None:
+    """An operand's value where it is a literal, or a register that only ever holds one."""
+    if isinstance(source, Immediate):
+        return _value(source, step)
+    made = makers.get(source, []) if isinstance(source, Register) else []
+    if len(made) == 1 and made[0].base == "mov" and isinstance(made[0].sources[0], Immediate):
+        return _value(made[0].sources[0], step)
+    return None
+
+
+def _value(source: Immediate, step: Instruction) -> Number | None:
+    """A literal as the instruction's type reads it; NaN and infinities are no values to try."""
+    bits, kind = source.bits, step.types[-1] if step.types else ""
+    if source.kind == "f32":
+        found: Number = struct.unpack("<f", struct.pack("<I", bits & 0xFFFF_FFFF))[0]
+    elif source.kind == "f64":
+        found = struct.unpack("<d", struct.pack("<Q", bits & (2**64 - 1)))[0]
+    elif kind == "f32":
+        found = struct.unpack("<f", struct.pack("<I", bits & 0xFFFF_FFFF))[0]
+    else:
+        width = {"16": 16, "32": 32}.get(kind[1:], 64)
+        found = bits & (2**width - 1)
+        if not kind.startswith("u") and found >= 2 ** (width - 1):
+            found -= 2**width
+    return found if math.isfinite(found) else None
+
+
+def _back(register: Register, value: Number, makers: Makers, left: int) -> Iterator[Number]:
+    """``value``, and what the operands of the steps that made ``register`` would be."""
+    yield value
+    made = makers.get(register, [])
+    if not left or len(made) > 4:
+        return
+    for step in made:
+        yield from _through(step, value, makers, left - 1)
+
+
+def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Iterator[Number]:
+    numbers = [_constant(item, step, makers) for item in step.sources]
+    known = [item for item in numbers if item is not None]
+    unknown = [item for item, number in zip(step.sources, numbers, strict=True) if number is None]
+    registers = [item for item in unknown if isinstance(item, Register)]
+    if step.base == "fma" or (step.base == "mad" and len(registers) == 1):
+        before = _before_fma(numbers, value)
+    elif step.base in _PLAIN or not known:
+        before = [value] if step.base in _PLAIN else [-value] if step.base == "neg" else []
+        before = [~value] if step.base == "not" and isinstance(value, int) else before
+    else:
+        before = _before(step.base, value, known[0], first=numbers[0] is not None)
+    for number in before:
+        for source in registers[:1]:
+            yield from _back(source, number, makers, left)
+
+
+def _before(base: str, value: Number, known: Number, first: bool) -> list[Number]:
+    """The operand that a step with one known operand (its first, if ``first``) needs to give ``value``."""
+    if base == "add":
+        return [value - known]
+    if base == "sub":
+        return [known - value if first else value + known]
+    if base in ("mul", "mad"):
+        return _over(value, known)
+    if base == "div" and not first:
+        return [value * known]
+    if not (_is_int(value) and _is_int(known)):
+        return []
+    if base == "xor":
+        return [value ^ known]
+    if base == "shl" and not first:
+        return [value >> min(known, 63)] if known >= 0 else []
+    if base == "shr" and not first:
+        return [value << known] if 0 <= known < 63 else []
+    return []
+
+
+def _is_int(value: Number) -> TypeGuard[int]:
+    return isinstance(value, int)
+
+
+def _over(value: Number, known: Number) -> list[Number]:
+    if not known:
+        return []
+    if _is_int(value) and _is_int(known):
+        return [value // known] if value % known == 0 else []
+    with np.errstate(all="ignore"):
+        return [float(np.float32(value / known))]
+
+
+def _before_fma(numbers: list[Number | None], value: Number) -> list[Number]:
+    """``a * b + c`` with two of the three known."""
+    a, b, c = numbers[:3] if len(numbers) >= 3 else (None, None, None)
+    factor = a if b is None else b
+    if c is not None and factor is not None:
+        return _over(value - c, factor)
+    return []

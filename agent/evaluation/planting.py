@@ -1,0 +1,71 @@
+"""Contents that are aimed at something: numbers that a rewrite compares its data with, or one value everywhere."""
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.execution.device import Bytes
+from agent.workload import integers, random
+from agent.workload.binding import BoundBuffer
+from agent.workload.dtypes import base, integer_range, is_float, is_raw, numpy_dtype
+
+LARGEST = 1e18
+"""Beyond that a float's square is no float: sums of such values differ by the order of their terms alone."""
+
+_FREE = ("normal", "uniform", "integers", "index")
+"""Domains in which any value inside the bounds may stand anywhere."""
+
+
+def planted(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: int) -> Bytes:
+    """``data`` with half of its elements replaced by ``values`` that the domain allows, by chance and by turns."""
+    kind = numpy_dtype(buffer.dtype)
+    chosen = _allowed(buffer, values)
+    if not len(chosen):
+        return data
+    found = np.ascontiguousarray(data).view(kind).copy()
+    index = np.arange(len(found), dtype=np.uint64)
+    here = random.below(random.key(seed, 1), index, 2) == 0
+    which = random.below(random.key(seed, 2), index, len(chosen)).astype(np.intp)
+    found[here] = chosen[which[here]]
+    return found.view(np.uint8)
+
+
+def alike(buffer: BoundBuffer, data: Bytes) -> Bytes:
+    """The buffer's first element everywhere: what counts equal values overflows here first."""
+    if not _free(buffer) or not len(data):
+        return data
+    width = len(data) // max(1, buffer.count)
+    return np.tile(data[:width], buffer.count)
+
+
+def _free(buffer: BoundBuffer) -> bool:
+    return not is_raw(buffer.dtype) and buffer.domain.kind in _FREE and base(buffer.dtype)[0] != "bf16"
+
+
+def _allowed(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
+    if not _free(buffer):
+        return np.zeros(0)
+    return _floats(buffer, values) if is_float(buffer.dtype) else _wholes(buffer, values)
+
+
+def _floats(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
+    """Each value, its neighbours in the type (what ``>`` and ``>=`` tell apart), and half and twice as much."""
+    kind = np.dtype(numpy_dtype(buffer.dtype))
+    low = -LARGEST if buffer.low is None else buffer.low
+    high = LARGEST if buffer.high is None else buffer.high
+    with np.errstate(over="ignore"):
+        given = np.array(values, np.float64).astype(kind)
+        around = [np.nextafter(given, np.asarray(side, kind)) for side in (-np.inf, np.inf)]
+        found = np.unique(np.concatenate([given, *around, given * np.asarray(2, kind), given * np.asarray(0.5, kind)]))
+    inside = np.isfinite(found) & (found.astype(np.float64) >= low) & (found.astype(np.float64) <= high)
+    return np.asarray(found[inside])
+
+
+def _wholes(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
+    """Whole ones inside the bounds; where nobody stated any, inside the type."""
+    scalar = base(buffer.dtype)[0]
+    first, end = integers.bounds(scalar, buffer.domain.kind, buffer.low, buffer.high)
+    if not buffer.domain.given and buffer.domain.kind == "integers" and scalar != "bool":
+        least, most = integer_range(scalar)
+        first, end = least, most + 1
+    near = {int(value) + step for value in values if value == int(value) for step in (-1, 0, 1)}
+    return np.array(sorted(item for item in near if first <= item < end), numpy_dtype(buffer.dtype))

@@ -1,0 +1,94 @@
+"""Numbers that a rewrite compares with are found in its compiled code, and tried."""
+
+import numpy as np
+import pytest
+
+from agent.evaluation.literals import literals
+from agent.evaluation.planting import alike, planted
+from agent.execution.compiler import build
+from agent.execution.compiler.result import Build
+from agent.workload.binding import BoundBuffer
+from agent.workload.workload import Access, Domain
+from tests.evaluation.kernels import original, rewrite, setting
+from tests.evaluation.test_judge import SCALE
+
+
+def compared(condition: str) -> tuple[frozenset[int], frozenset[float]]:
+    program, _ = original(SCALE)
+    text = SCALE.replace("y[i] = 1.5f", f"y[i] = ({condition}) ? 0.0f : 1.5f")
+    sides = [build(rewrite(item, program.plan), setting().options) for item in (text, SCALE)]
+    assert all(isinstance(side, Build) for side in sides), sides
+    new, old = (literals(side.ptx) for side in sides if isinstance(side, Build))
+    found = new.beyond(old)
+    return found.whole, found.real
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("n == 77777", 77777),
+        ("n > 1000 && n < 2000", 2000),
+        ("n > 1000 && n < 2000", 1001),
+        ("(n ^ 0x5a5a) == 1234", 0x5A5A ^ 1234),
+        ("3 * n + 7 == 3007", 1000),
+        ("(n >> 4) == 4000", 64000),
+        ("(long long)n * 1000 == 5000000LL", 5000),
+        ("(unsigned short)i == 777", 777),
+        ("min(n, 12345) == n", 12345),
+    ],
+)
+def test_whole_numbers(condition: str, value: int) -> None:
+    whole, _ = compared(condition)
+    assert whole & {value - 1, value, value + 1}
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("x[i] == 3.5f", 3.5),
+        ("2.0f * x[i] + 1.0f == 5.5f", 2.25),
+        ("x[i] - 10.0f > 2.0f", 12.0),
+        ("__float_as_int(x[i]) == 0x40600000", 3.5),
+        ("fabsf(x[i]) >= 1234.5f", 1234.5),
+        ("(double)x[i] == 0.1875", 0.1875),
+    ],
+)
+def test_real_numbers(condition: str, value: float) -> None:
+    assert value in compared(condition)[1]
+
+
+def test_what_the_original_compares_with_is_no_secret() -> None:
+    assert compared("0") == (frozenset(), frozenset())
+
+
+def test_text_that_is_no_ptx_has_none() -> None:
+    assert literals("nothing") == literals("")
+
+
+def buffer(dtype: str, domain: Domain, low: float | None = None, high: float | None = None) -> BoundBuffer:
+    size = {"f32": 4, "i32": 4, "u8": 1}[dtype]
+    return BoundBuffer("x", dtype, 1000, 1000 * size, Access.IN, domain, low, high)
+
+
+def test_half_of_the_elements_hold_what_was_planted() -> None:
+    plain = np.full(1000, -1.0, np.float32)
+    found = planted(buffer("f32", Domain("normal")), plain.view(np.uint8), (3.5,), 7).view(np.float32)
+    assert 400 < (found != -1.0).sum() < 600
+    assert {np.float32(3.5), np.float32(7.0), np.float32(1.75)} < set(found.tolist())
+    assert np.nextafter(np.float32(3.5), np.float32(4.0)) in found
+
+
+def test_nothing_is_planted_outside_the_domain() -> None:
+    plain = np.zeros(1000, np.int32).view(np.uint8)
+    inside = planted(buffer("i32", Domain("integers", given=True), 0, 10), plain, (9.0, 11.0), 7).view(np.int32)
+    assert set(inside.tolist()) == {0, 8, 9}
+    rows = planted(buffer("i32", Domain("offsets", given=True), 0, 10), plain, (9.0,), 7)
+    assert not rows.any()
+    floats = planted(buffer("f32", Domain("uniform", given=True), 0, 4), plain, (3.5,), 7).view(np.float32)
+    assert floats.max() < 4 and (floats == 3.5).any()
+
+
+def test_alike_repeats_the_first_element() -> None:
+    data = np.arange(1000, dtype=np.int32).view(np.uint8)
+    assert (alike(buffer("i32", Domain("integers")), data).view(np.int32) == 0).all()
+    assert (alike(buffer("i32", Domain("permutation")), data) == data).all()
