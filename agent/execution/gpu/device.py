@@ -31,6 +31,9 @@ from agent.execution.wire import Channel
 
 T = TypeVar("T")
 _MEMORY_EACH = 2 << 30
+_ROOMY = 32 << 30
+"""Bytes of a card that holds the buffers of idle runners beside those of a timing."""
+
 MOST_READY = 8
 """Runners that wait at once: each holds a context of some hundred megabytes."""
 
@@ -68,9 +71,11 @@ class Gpu:
             return _answer("refused", problem)
         child: Child | None = None
         try:
+            child, fresh = self.runners.of(request.build.key)
+            if fresh and (missing := _missing(child, request.cancelled)):  # making its context takes nobody's turn
+                return _answer("unavailable", f"the GPU cannot be used: {missing}")
             with lock.held(self.card.address, False, request.cancelled):
-                child, fresh = self.runners.of(request.build.key)
-                answer = self._in_child(child, request, fresh)
+                answer = self._in_child(child, request)
             if answer.status == "ok":
                 self.runners.keep(request.build.key, child)
                 child = None
@@ -103,23 +108,25 @@ class Gpu:
         return self._figures
 
     def ready(self, count: int) -> None:
-        """Start so many runners at once, and let those go that hold programs: nothing is begun while others time."""
-        self.runners.release()
+        """Start so many runners at once: nothing is begun while others time. Those that hold programs do nothing
+        meanwhile; they are let go where the card may need their memory."""
+        if self.card.memory < _ROOMY:
+            self.runners.release()
         self.runners.ready(min(count, max(2, self.card.memory // _MEMORY_EACH), MOST_READY))
 
     def race(self, race: Race) -> Timed:
         """Time two programs in one fresh process; whatever happens to it, the answer says so."""
-        return self._timing(race, lambda built, flush: racing.measure(race, built, flush, self._set_memory))
+        return self._timing(race, lambda built, flush: racing.measure(race, built, flush, self._set_memory), True)
 
     def alone(self, race: Race, timed: Timed) -> Timed:
-        """What the last side answers to the same calls where nobody times it."""
-        return self._timing(race, lambda built, flush: racing.recompute(race, built, timed))
+        """What the last side answers to the same calls where nobody times it: among others that run."""
+        return self._timing(race, lambda built, flush: racing.recompute(race, built, timed), False)
 
     @property
     def _set_memory(self) -> int:
         return min(4 << 30, self.card.memory // 8)
 
-    def _timing(self, race: Race, ask: Callable[[Build, int], Measure | Recompute]) -> Timed:
+    def _timing(self, race: Race, ask: Callable[[Build, int], Measure | Recompute], exclusive: bool) -> Timed:
         figures, built = self.figures(), support(self.arch)
         if isinstance(figures, str) or isinstance(built, CompileFailure):
             return Timed("unavailable", figures if isinstance(figures, str) else built.message)  # type: ignore[union-attr]
@@ -129,8 +136,8 @@ class Gpu:
         child: Child | None = None
         try:
             request = ask(built, figures.flush)
-            with lock.held(self.card.address, True, race.cancelled) as note:
-                child = self.runners.fresh()
+            child = self.runners.fresh()
+            with lock.held(self.card.address, exclusive, race.cancelled) as note:
                 foreign = self._foreign()
                 measured: Measured = child.converse(
                     lambda channel: _send(channel, request, racing.chunks(race)), race.seconds, race.cancelled
@@ -177,14 +184,10 @@ class Gpu:
             return f"the build is for {build.arch}, the {self.name} is {self.arch}: compile for {self.arch}"
         return None
 
-    def _in_child(self, child: Child, request: Request, fresh: bool) -> Answer:
+    def _in_child(self, child: Child, request: Request) -> Answer:
         built = support(self.arch)
         job = make_job(request, b"" if isinstance(built, CompileFailure) else built.cubin)
         traffic = sum(image.nbytes for image in request.images) / _SLOWEST_COPY
-        if fresh:
-            card: say.Card = child.converse(lambda channel: channel.receive(say.Card), START_SECONDS, request.cancelled)
-            if card.missing:
-                return _answer("unavailable", f"the GPU cannot be used: {card.missing}")
         prepared: say.Prepared = child.converse(
             lambda channel: _upload(channel, job, request), START_SECONDS + traffic, request.cancelled
         )
@@ -202,6 +205,12 @@ class Gpu:
             request.cancelled,
         )
         return _finished(ran, outputs, sizes)
+
+
+def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
+    """What keeps a fresh runner from the card; empty when it has its context."""
+    card: say.Card = child.converse(lambda channel: channel.receive(say.Card), START_SECONDS, cancelled)
+    return card.missing
 
 
 def _ask(channel: Channel, request: object, answer: type[T]) -> T:

@@ -16,15 +16,19 @@ class LockCancelled(Exception):
     """The caller no longer wants the card."""
 
 
-def place(address: str) -> Path:
-    """The lock file of the card at this PCI address."""
-    return Path(tempfile.gettempdir()) / f"cuda-lsp-gpu-{re.sub(r'[^0-9A-Za-z]', '-', address) or 'unknown'}.lock"
+def place(address: str, kind: str = "gpu") -> Path:
+    """The lock file of the card at this PCI address; ``gate`` is the one that everybody goes through to it."""
+    return Path(tempfile.gettempdir()) / f"cuda-lsp-{kind}-{re.sub(r'[^0-9A-Za-z]', '-', address) or 'unknown'}.lock"
 
 
 @contextlib.contextmanager
 def held(address: str, alone: bool, cancelled: Callable[[], bool] = never) -> Iterator[str]:
     """Hold the card, ``alone`` or among others that only run. Gives a note where the platform has no such locks or the
-    file cannot be opened: then nothing keeps others away. Raises LockCancelled."""
+    file cannot be opened: then nothing keeps others away. Raises LockCancelled.
+
+    Who waits to be alone keeps the gate shut behind itself: those that only run come and go all the time, and would
+    never all be gone.
+    """
     if sys.platform == "win32":
         yield "other processes were not kept off the card: this platform has no shared file locks"
         return
@@ -33,7 +37,11 @@ def held(address: str, alone: bool, cancelled: Callable[[], bool] = never) -> It
         if file is None:
             yield f"other processes were not kept off the card: {place(address)} cannot be opened"
             return
-        _wait(file, alone, cancelled)
+        with contextlib.ExitStack() as passage:
+            gate = _open(place(address, "gate"), passage)
+            if gate is not None:
+                _wait(gate, alone, cancelled)
+            _wait(file, alone, cancelled)
         yield ""
 
 

@@ -55,3 +55,28 @@ def test_a_folder_that_cannot_be_written_is_said(address: str, monkeypatch: pyte
     monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: "/nonexistent")
     with lock.held(address, alone=True) as note:
         assert "cannot be opened" in note
+
+
+def test_runs_that_come_later_wait_behind_who_wants_to_be_alone(address: str) -> None:
+    """Or a card on which others run all the time would never be timed on."""
+    order: list[str] = []
+    first_may_go = threading.Event()
+
+    def hold(word: str, alone: bool, until: threading.Event | None = None) -> threading.Thread:
+        def body() -> None:
+            with lock.held(address, alone):
+                order.append(word)
+                if until is not None:
+                    until.wait(5)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        time.sleep(0.1)
+        return thread
+
+    threads = [hold("runs", False, first_may_go), hold("times", True), hold("runs later", False)]
+    assert order == ["runs"]
+    first_may_go.set()
+    for thread in threads:
+        thread.join(5)
+    assert order == ["runs", "times", "runs later"]
