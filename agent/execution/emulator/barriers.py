@@ -96,8 +96,7 @@ class Barriers:
             self.waiting[number] = staying
         if not counted:
             _check_alike(batch, going)
-        if batch.shadow is not None:
-            batch.shadow.barrier(complete | (batch.living == 0))
+        batch.synchronise(complete | (batch.living == 0))
         _reduce(batch, going)
         for arrival in going:
             if batch.watch is not None:

@@ -28,7 +28,10 @@ from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import Values
 
 if TYPE_CHECKING:
+    from agent.execution.emulator.global_races import Traffic
+    from agent.execution.emulator.race_order import Order
     from agent.execution.emulator.races import Shadow
+    from agent.execution.emulator.steps_warp import Warps
     from agent.execution.emulator.watch import Watch
 
 TURN = 2_000  # blocks of code that a group runs out of order before the lowest goes first again
@@ -85,6 +88,8 @@ class Batch:
     meter: Meter
     checks: frozenset[str]
     watch: "Watch | None"
+    order: "Order | None" = None
+    traffic: "Traffic | None" = None
     everyone: Lanes = field(init=False)
     lanes: Lanes = field(init=False)
     groups: dict[int, list[Lanes]] = field(factory=dict)
@@ -116,6 +121,24 @@ class Batch:
 
     def chip(self, tag: int) -> "Shared | Local | Parameters":
         return self.shared if tag == SHARED else self.local if tag == LOCAL else self.parameters
+
+    def synchronise(self, complete: Array) -> None:
+        """The blocks where ``complete`` holds have passed a barrier."""
+        if self.order is not None:
+            self.order.barrier(complete)
+        if self.shadow is not None:
+            self.shadow.barrier(complete)
+        if self.traffic is not None:
+            self.traffic.barrier(complete)
+
+    def meet(self, lanes: Lanes, warps: "Warps", present: Array) -> None:
+        """The lanes of each warp where ``present`` holds have met at a barrier of their own."""
+        if self.order is not None:
+            self.order.warp_barrier(lanes, warps, present)
+        if self.shadow is not None:
+            self.shadow.warp_barrier(lanes, warps, present)
+        if self.traffic is not None:
+            self.traffic.meet(lanes)
 
     def ticks(self) -> int:
         """A clock that only goes forward: thread-instructions done so far."""
@@ -277,8 +300,7 @@ class Batch:
         numbers = values[end.entries[0]]
         simple = end.output is None and not end.counted
         if simple and lanes.count == int(self.living.sum()) and numbers.size == 1 and not self.barriers.waiting:
-            if self.shadow is not None:
-                self.shadow.barrier(np.ones(len(self.living), bool))
+            self.synchronise(np.ones(len(self.living), bool))
             if self.watch is not None:
                 self.watch.barrier(block.sites[-1], lanes)
             return end.targets[0]
@@ -358,12 +380,11 @@ class Batch:
     def where(self, lane: int, site: Site) -> Where:
         """Lane number ``block * threads + thread`` of the batch as a place in the source."""
         threads = self.everyone.threads
-        return Where(
-            site.file,
-            site.line,
-            _three(int(self.numbers[lane // threads]), self.grid),
-            _three(lane % threads, self.block),
-        )
+        return self.place(int(self.numbers[lane // threads]), lane % threads, site)
+
+    def place(self, number: int, thread: int, site: Site) -> Where:
+        """A thread of the block of that linear number (of any batch) at ``site``."""
+        return Where(site.file, site.line, _three(number, self.grid), _three(thread, self.block))
 
     def fault(
         self,

@@ -9,8 +9,10 @@ from attrs import define, field, frozen
 from agent.execution.emulator import steps_atomic, steps_copy, steps_memory, steps_move, steps_warp
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
+from agent.execution.emulator.race_sites import SiteFacts, site_facts
 from agent.execution.emulator.sites import Site, source_places
 from agent.execution.emulator.steps_pure import pure
+from agent.execution.emulator.uses import Users, users
 from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step, width_of
 
 # imported for what they register
@@ -79,6 +81,15 @@ class Kernel:
     def narrow_shared(self) -> bool:
         """Whether any access that may go to shared memory is narrower than four bytes."""
         return any(_narrow_shared(site) for site in self.sites)
+
+    @cached_property
+    def users(self) -> Users:
+        """The instructions (by index of their site) that read each register."""
+        return users(self.code.items)
+
+    @cached_property
+    def facts(self) -> SiteFacts:
+        return site_facts(self)
 
 
 def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[str, int]]) -> Kernel:

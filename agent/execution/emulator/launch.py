@@ -12,6 +12,7 @@ from agent.execution.emulator.batch import Batch, Meter
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
+from agent.execution.emulator.global_races import Ground, Traffic, ground_of
 from agent.execution.emulator.instruction import Variable
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.known import Known
@@ -19,6 +20,7 @@ from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.race_records import Records
 from agent.execution.emulator.races import Shadow
 from agent.execution.emulator.shared import Region, Shared
@@ -29,6 +31,7 @@ from agent.workload.binding import Argument, BoundLaunch, PointerArgument
 LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of a Python call is spread thin
 MOST_BYTES = 1 << 30  # shared, local and register memory of all batches that are under way
 MOST_THREADS = 1024
+MOST_TRACKED = 1 << 32  # threads of a launch that are told apart where races are looked for
 MOST_SHARED = 1 << 20
 # shared memory that the system keeps for itself; cooperative groups use it for tiles of several warps
 RESERVED, RESERVED_BYTES = "reserved_smem_offset_1", 1024
@@ -111,11 +114,14 @@ def run_launch(setting: Setting, numbers: Array) -> None:
     most = max(1, MOST_BYTES // max(heavy * per_batch, 1))
     waiting = [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)][::-1]
     active: list[Batch] = []
+    ground = _ground(setting, numbers, threads)
+    begun = 0
     turn = 0
     while waiting or active:
         # a batch that only waits gives way: to one that has not begun yet, while memory lasts
         if waiting and (turn >= len(active)) and len(active) < most:
-            active.append(_batch(setting, waiting.pop(), threads))
+            active.append(_batch(setting, waiting.pop(), threads, ground, begun))
+            begun += len(active[-1].numbers)
             turn = len(active) - 1
         turn = turn if turn < len(active) else 0
         if active[turn].run(alone=len(active) == 1 and not waiting):
@@ -124,6 +130,14 @@ def run_launch(setting: Setting, numbers: Array) -> None:
                 done.watch.close()
         else:
             turn += 1
+
+
+def _ground(setting: Setting, numbers: Array, threads: int) -> Ground | None:
+    if "races" not in setting.checks:
+        return None
+    if len(numbers) * threads > MOST_TRACKED:
+        raise Refused(f"races among {len(numbers) * threads} threads: {MOST_TRACKED} are the most")
+    return ground_of(setting.kernel, numbers, threads, bytes(setting.parameters.data))
 
 
 def _threads(setting: Setting) -> int:
@@ -144,14 +158,14 @@ def _block_bytes(setting: Setting, threads: int) -> int:
     return shared * 4 + threads * (code.local_bytes * 2 + 8 * min(len(setting.kernel.entries), 512))
 
 
-def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
+def _batch(setting: Setting, numbers: Array, threads: int, ground: Ground | None, first: int) -> Batch:
     kernel, launch = setting.kernel, setting.launch
     track = "initialised" in setting.checks
     shared = Shared(len(numbers), shared_regions(kernel, launch.shared), None)
+    order = Order(len(numbers), threads, ground.clock) if ground is not None else None
     if shared.size and ({"races", "initialised"} & setting.checks):
         grain = 1 if kernel.narrow_shared else 4
-        races = "races" in setting.checks
-        records = Records(len(numbers), threads, shared.size, grain) if races else None
+        records = Records(order, shared.size, grain) if order is not None else None
         shared.shadow = Shadow(records, Known(len(numbers), shared.size) if track else None)
     return Batch(
         kernel=kernel,
@@ -167,6 +181,8 @@ def _batch(setting: Setting, numbers: Array, threads: int) -> Batch:
         meter=setting.meter,
         checks=setting.checks,
         watch=Watch(setting.totals, len(numbers)) if setting.totals is not None else None,
+        order=order,
+        traffic=Traffic(ground, order, first) if ground is not None and order is not None else None,
     )
 
 

@@ -82,6 +82,8 @@ def _read(
     index = (offsets >> SHIFT[width]).view(np.int64)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width * count, False)
+    if batch.traffic is not None:
+        batch.traffic.read(batch, lanes, site, buffer, offsets, width * count)
     if buffer.poisoned and batch.memory.check_initialised:
         _check_initialised(batch, lanes, site, buffer, index, width, count)
     view = buffer.views[width]
@@ -95,6 +97,8 @@ def _write(
     index = (offsets >> SHIFT[width]).view(np.int64)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width * len(values), True)
+    if batch.traffic is not None:
+        batch.traffic.write(batch, lanes, site, buffer, offsets, width, values)
     view = buffer.views[width]
     for k, value in enumerate(values):
         place = index + k if k else index
@@ -325,6 +329,8 @@ def _place(
     buffer.ensure(offsets)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width, True, atomic=True)
+    if batch.traffic is not None:
+        batch.traffic.atomic(batch, lanes, site, buffer, offsets, width)
     index = (wide >> SHIFT[width]).view(np.int64).reshape(-1)
     if buffer.poisoned and batch.memory.check_initialised:
         _check_initialised(batch, lanes, site, buffer, index.reshape(lanes.shape), width, 1)

@@ -12,8 +12,9 @@ import numpy as np
 from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
-from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.patterns import Pattern
+from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_warp import Warps
 
@@ -52,27 +53,22 @@ class Access:
 
 @define(eq=False)
 class Records:
-    """``horizon`` is the time of each block's last barrier, ``warp_time`` that of each warp's, ``pair_time`` of two
-    lanes.
-    """
+    """Of the blocks of one batch, whose ``order`` says what is older than what."""
 
-    blocks: int
-    threads: int
+    order: Order
     nbytes: int
     grain: int
     uniform: bool = True
-    now: int = 1
-    horizon: Array = field(init=False)
-    warp_time: Array = field(init=False)
-    pair_time: Array | None = None
     written: Array = field(init=False)
     read_last: Array = field(init=False)
     read_other: Array = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.horizon = np.ones((self.blocks, 1), np.uint64)
-        self.warp_time = np.zeros((self.blocks, -(-self.threads // WARP)), np.uint64)
         self._clear()
+
+    @property
+    def now(self) -> int:
+        return self.order.clock.now
 
     def _clear(self) -> None:
         cells = -(-max(self.nbytes, 1) // self.grain)
@@ -84,45 +80,20 @@ class Records:
         if self.uniform:
             self.uniform = False
             for name in _TABLES:
-                setattr(self, name, np.repeat(getattr(self, name), self.blocks, axis=0))
-
-    # What orders ----------------------------------------------------------------------------------------------------
+                setattr(self, name, np.repeat(getattr(self, name), self.order.blocks, axis=0))
 
     def barrier(self, complete: Array) -> None:
         """The blocks where ``complete`` holds have passed a barrier."""
-        self.now += 1
         if not complete.all():
             self.split()
-            self.horizon[complete] = self.now
-            return
-        self.horizon[:] = self.now
-        if not self.uniform:
-            self.uniform, self.pair_time = True, None
-            self.warp_time[:] = 0
+        elif not self.uniform:
+            self.uniform = True
             self._clear()
 
     def warp_barrier(self, lanes: Lanes, warps: Warps, present: Array) -> None:
         """The lanes of each warp where ``present`` holds have met."""
-        self.now += 1
         if not lanes.all_rows or (warps.rows > 1 and present.size > 1):
             self.split()
-        if present.size == 1:
-            self.warp_time[slice(None) if lanes.rows is None else lanes.rows] = self.now
-            return
-        per_block = self.warp_time.shape[1]
-        ids = np.arange(warps.count) if warps.rows else lanes.warp_ids
-        if warps.rows == 1 and self.blocks > 1:
-            rows = np.arange(self.blocks) if lanes.rows is None else lanes.rows
-            ids = (rows[:, None] * per_block + ids).reshape(-1)
-            present = np.tile(np.broadcast_to(present, (warps.count, WARP)), (len(rows), 1))
-        elif warps.rows and lanes.rows is not None:
-            ids = (lanes.rows[:, None] * per_block + np.arange(per_block)).reshape(-1)
-        if self.pair_time is None:
-            self.pair_time = np.zeros((self.blocks * per_block, WARP, WARP), np.uint64)
-        met = present[:, :, None] & present[:, None, :]
-        times = self.pair_time[ids]
-        times[met] = self.now
-        self.pair_time[ids] = times
 
     # Accesses -------------------------------------------------------------------------------------------------------
 
@@ -133,11 +104,11 @@ class Records:
     def _access(self, pattern: Pattern, k: int, time: int) -> Access:
         lanes, site = pattern.lanes, pattern.site
         if pattern.alike and self.uniform:
-            shape, row, horizon = (1, lanes.shape[1]), np.zeros((1, 1), np.int64), self.horizon[:1]
+            shape, row, horizon = (1, lanes.shape[1]), np.zeros((1, 1), np.int64), self.order.horizon[:1]
             cells = pattern.offsets // self.grain + k
         else:
             self.split()
-            shape, row, horizon = lanes.shape, lanes.block, self.horizon[:, 0][lanes.block]
+            shape, row, horizon = lanes.shape, lanes.block, self.order.horizon[:, 0][lanes.block]
             cells = row * self.written.shape[1] + (pattern.offsets // self.grain + k)
         thread = np.broadcast_to(lanes.thread, shape).astype(np.uint64)
         strength = strength_of(site)
@@ -176,16 +147,9 @@ class Records:
 
     def _met(self, access: Access, records: Array) -> Array:
         """Where the record is of the same warp and older than the last meeting of its lane and ours."""
-        warp = access.thread >> _WARP_SHIFT
-        same: Array = (records & _THREAD) >> _WARP_SHIFT == warp
-        if not same.any():
-            return same
-        place = warp.astype(np.int64)
-        met = self.warp_time[access.row, place]
-        if self.pair_time is not None:
-            mine, theirs = access.thread.astype(np.int64) % WARP, (records & _THREAD).astype(np.int64) % WARP
-            met = np.maximum(met, self.pair_time[access.row * self.warp_time.shape[1] + place, mine, theirs])
-        return same & (records >> _TIME < met)
+        mine, theirs = access.thread.astype(np.int64), (records & _THREAD).astype(np.int64)
+        met: Array = records >> _TIME < self.order.met(access.row, mine, theirs)
+        return met
 
     def note_read(self, access: Access) -> None:
         last, record = self.read_last.reshape(-1), access.record

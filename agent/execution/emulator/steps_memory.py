@@ -9,6 +9,7 @@ from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import LOCAL, PARAM, SHARED, Array
 from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.instruction import Address, Operand, Register, Symbol, Vector
+from agent.execution.emulator.race_sites import is_fence
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import (
     FILE_TYPES,
@@ -162,9 +163,22 @@ def store(lowering: Lowering) -> Step:
     return Step(run, (base, *entries), ())
 
 
-@lowers("prefetch", "prefetchu", "membar", "fence", "nanosleep", "applypriority", "pmevent")
-def nothing(lowering: Lowering) -> Step:
-    """Instructions without an effect on values: accesses here are performed at once and in order."""
+@lowers("membar", "fence")
+def fence(lowering: Lowering) -> Step:
+    """Accesses here are performed at once and in order: a fence matters only to what looks for races."""
     if "proxy" in lowering.instruction.text or "mbarrier" in lowering.instruction.text:
         raise lowering.refuse()
+    if not is_fence(lowering.instruction.modifiers):
+        return Step(lambda values, batch: None, (), ())
+
+    def run(values: Values, batch: "Batch") -> None:
+        if batch.traffic is not None:
+            batch.traffic.fence(batch.lanes)
+
+    return Step(run, (), ())
+
+
+@lowers("prefetch", "prefetchu", "nanosleep", "applypriority", "pmevent")
+def nothing(lowering: Lowering) -> Step:
+    """Instructions without an effect on values."""
     return Step(lambda values, batch: None, (), ())

@@ -311,11 +311,10 @@ def warp_barrier(lowering: Lowering) -> Step:
     mask, site = lowering.source(lowering.instruction.sources[0], "b32"), lowering.site
 
     def run(values: Values, batch: "Batch") -> None:
-        if batch.shadow is not None or "barriers" in batch.checks:
+        if batch.order is not None or "barriers" in batch.checks:
             warps = Warps(batch.lanes, values[mask])
             present = warps.members(warps.tables[0])
             _check_members(batch, site, warps, present, None)
-            if batch.shadow is not None:
-                batch.shadow.warp_barrier(batch.lanes, warps, present)
+            batch.meet(batch.lanes, warps, present)
 
     return Step(run, (mask,), ())

@@ -142,11 +142,11 @@ def test_uninitialised_reads_of_each_memory() -> None:
         y[threadIdx.x] = x[threadIdx.x] + 1; y[threadIdx.x] += 1; }
         extern "C" __global__ void shared(int* y) {
         __shared__ int s[64]; s[threadIdx.x] = 1; __syncthreads();
-        y[threadIdx.x] = s[threadIdx.x * 2]; }
+        y[blockIdx.x * 32 + threadIdx.x] = s[threadIdx.x * 2]; }
         extern "C" __global__ void local(int* y, int k) {
         int a[16]; for (int i = 0; i < k; i++) a[i * 7 % 16] = i;
         y[threadIdx.x] = a[threadIdx.x]; }""")
-    y = np.zeros(32, np.int32)
+    y = np.zeros(64, np.int32)
     fault = only(run(built, launch("global", 1, 32, "x", "y"), {"x": 128, "y": 128}, checks=ALL)[0])
     assert (fault.kind, fault.where.line, fault.count) == ("uninitialised read", 2, 32) and "'x'" in fault.message
     fault = only(run(built, launch("shared", 2, 32, "y"), {"y": y}, checks=ALL)[0])

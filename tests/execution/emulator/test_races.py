@@ -11,8 +11,10 @@ BOTH = pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unop
 
 
 def execute(source: str, threads: int = 64, blocks: int = 3, options: tuple[str, ...] = (), shared: int = 0) -> Answer:
-    """Run kernel ``k(int* y)``; the source's first line is line 1."""
-    built = build(source, *options)
+    """Run kernel ``k(int* y)``, each block with its own part of ``y``; the source's first line is line 1."""
+    head = "void k(int* y) {"
+    assert head in source
+    built = build(source.replace(head, f"{head} y += blockIdx.x * 1024;"), *options)
     y = np.zeros(4096, np.int32)
     return run(built, launch("k", blocks, threads, "y", shared=shared), {"y": y}, checks=CHECKS)[0]
 

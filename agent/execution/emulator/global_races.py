@@ -1,0 +1,365 @@
+"""Races on global memory within a launch: two threads touch the same bytes, one writes, and nothing orders the two.
+
+What orders accesses of different threads: within a block, what orders them on shared memory (``race_order``: barriers
+of the block, ``bar.warp.sync``; no shuffle); between blocks, fences and flags (``race_clocks``), which grid barriers
+are made of; the end of the launch. Atomics, and loads and stores marked relaxed, acquire or release, do not race among
+each other, nor with volatile ones.
+
+Of what is left these are classes of their own, no faults by themselves:
+
+- *equal values*: a write that leaves what was there, so that nobody can tell whether it came first;
+- *polled*: a volatile or strong load that decides when a loop ends, against a write that should be volatile too;
+- *tested* (``TESTED``): a load whose value only decides branches, against any write: "has nobody been here yet?", as in
+  a search by levels or a flag that says that something changed. The answer may be old; whether that is harmless this
+  does not know.
+
+For each cell (1, 2 or 4 bytes, as the kernel's narrowest access asks) there are records of the last write, the last
+read, and a read before it by a thread as far off as any: of another block rather than of another warp. A record is a
+stamp ``time | thread`` and a mark ``site | strength``. Only buffers that the kernel may write have records, so what is
+only read costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import define, field, frozen
+
+from agent.execution.emulator.addresses import Array, tag_of
+from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.kernel import Kernel
+from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.race_clocks import Clocks
+from agent.execution.emulator.race_order import Clock, Order
+from agent.execution.emulator.race_records import STRONG, strength_of
+from agent.execution.emulator.race_report import Access, report
+from agent.execution.emulator.race_sites import SiteFacts
+from agent.execution.emulator.sites import Site
+
+if TYPE_CHECKING:
+    from agent.execution.emulator.batch import Batch
+
+_THREAD = np.uint64(0xFFFF_FFFF)
+_TIME = np.uint64(32)
+_SITE = 8
+_EQUAL = np.uint32(4)  # in a mark: the write left what was there
+_STRENGTH = np.uint32(3)
+
+
+@define(eq=False)
+class Table:
+    """The newest of some kind of access to each cell: 0 is none."""
+
+    stamps: Array
+    marks: Array
+
+    @classmethod
+    def of(cls, cells: int) -> "Table":
+        return cls(np.zeros(cells, np.uint64), np.zeros(cells, np.uint32))
+
+    def put(self, cells: Array, stamps: Array, marks: "Array | np.uint32") -> None:
+        self.stamps[cells] = stamps
+        self.marks[cells] = marks
+
+
+@define(eq=False)
+class Cells:
+    """The records of one buffer. ``fresh``: nobody has written to it yet."""
+
+    written: Table
+    last: Table
+    other: Table
+    fresh: bool = True
+
+    @classmethod
+    def of(cls, buffer: Buffer, grain: int) -> "Cells":
+        count = -(-len(buffer.data) // grain)
+        return cls(Table.of(count), Table.of(count), Table.of(count))
+
+
+@define(eq=False)
+class Ground:
+    """What all batches of a launch share. ``numbers`` are the linear numbers of its blocks, in the order in which
+    threads are numbered here; ``tags`` those of the buffers that the kernel may write (None: any)."""
+
+    kernel: Kernel
+    numbers: Array
+    threads: int
+    tags: frozenset[int] | None
+    clock: Clock = field(factory=Clock)
+    cells: dict[int, Cells] = field(factory=dict)
+    facts: SiteFacts = field(init=False)
+    clocks: Clocks | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self.facts = self.kernel.facts
+        if self.facts.fences:
+            self.clocks = Clocks(self.clock, len(self.numbers), self.threads)
+
+    def watched(self, buffer: Buffer, writes: bool) -> Cells | None:
+        found = self.cells.get(buffer.tag)
+        if found is None and (writes or self.tags is None or buffer.tag in self.tags):
+            found = self.cells[buffer.tag] = Cells.of(buffer, self.facts.grain)
+        return found
+
+
+def ground_of(kernel: Kernel, numbers: Array, threads: int, parameters: bytes) -> Ground:
+    """For a launch with those ``parameters``, as they lie in memory."""
+    written = kernel.facts.written
+    tags = None
+    if written is not None:
+        words = {
+            place: int.from_bytes(parameters[place : place + 8], "little") for kind, place in written if kind == "param"
+        }
+        named = {place for kind, place in written if kind == "buffer"}
+        tags = frozenset({tag_of(word) for word in words.values()} | named)
+    return Ground(kernel, numbers, threads, tags)
+
+
+@frozen(eq=False)
+class _Moment:
+    """Who accesses, and when: ``mine`` numbers of threads in the launch, ``stamps`` as they are recorded."""
+
+    lanes: Lanes
+    time: int
+    mine: Array
+    stamps: Array
+
+
+@define(eq=False)
+class Traffic:
+    """The accesses of one batch, whose first block is number ``first`` of the launch."""
+
+    ground: Ground
+    order: Order
+    first: int
+    moment: _Moment | None = None
+
+    # What orders ----------------------------------------------------------------------------------------------------
+
+    def barrier(self, complete: Array) -> None:
+        """The blocks where ``complete`` holds have passed a barrier."""
+        if self.ground.clocks is not None:
+            self.ground.clocks.barrier(np.flatnonzero(complete) + self.first)
+
+    def meet(self, lanes: Lanes) -> None:
+        if self.ground.clocks is not None:
+            self.ground.clocks.meet(self._now(lanes).mine)
+
+    def fence(self, lanes: Lanes) -> None:
+        if self.ground.clocks is not None:
+            self.ground.clocks.fence(self._now(lanes).mine, self.order, self.first)
+
+    # Accesses -------------------------------------------------------------------------------------------------------
+
+    def read(self, batch: "Batch", lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int) -> None:
+        cells = self.ground.watched(buffer, False)
+        if cells is None:
+            return
+        strength = strength_of(site)
+        if strength and self.ground.clocks is not None:
+            self._observe(lanes, site, buffer, cells, offsets)
+        for access in self._accesses(lanes, site, buffer, offsets, span, strength):
+            if not cells.fresh:
+                self._check(batch, access, cells.written, "wrote")
+            self._note_read(cells, access)
+
+    def write(
+        self, batch: "Batch", lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, width: int, values: list[Array]
+    ) -> None:
+        """Note a write of ``values`` side by side; memory still holds what was there before."""
+        cells = self.ground.watched(buffer, True)
+        assert cells is not None
+        cells.fresh = False
+        if self.ground.clocks is not None and "release" in site.instruction.modifiers:
+            self.fence(lanes)
+        view, grain = buffer.views[width], self.ground.facts.grain
+        flat = _flat(offsets, lanes) // width
+        for k, access in enumerate(
+            self._accesses(lanes, site, buffer, offsets, width * len(values), strength_of(site))
+        ):
+            value = np.broadcast_to(values[k * grain // width], lanes.shape).reshape(-1)
+            access.equal = view.take(flat + k * grain // width) == value
+            bad = self._check(batch, access, cells.written, "wrote")
+            for table in (cells.last, cells.other):
+                self._check(batch, access, table, "read")
+            self._note_write(batch, cells, access, bad, value)
+
+    def atomic(self, batch: "Batch", lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, width: int) -> None:
+        """Note a read-modify-write."""
+        cells = self.ground.watched(buffer, True)
+        assert cells is not None
+        cells.fresh = False
+        clocks, words = self.ground.clocks, site.instruction.modifiers
+        if clocks is not None:
+            if {"release", "acq_rel"} & set(words):
+                self.fence(lanes)
+            clocks.exchange(self._now(lanes).mine, _flat(offsets, lanes).astype(np.int64) + buffer.base)
+        for access in self._accesses(lanes, site, buffer, offsets, width, STRONG):
+            self._check(batch, access, cells.written, "wrote")
+            for table in (cells.last, cells.other):
+                self._check(batch, access, table, "read")
+            cells.written.put(access.cells, access.stamps, access.mark)
+
+    def _now(self, lanes: Lanes) -> _Moment:
+        time, moment = self.ground.clock.now, self.moment
+        if moment is None or moment.lanes is not lanes or moment.time != time:
+            mine = lanes.flat.astype(np.int64) + self.first * self.ground.threads
+            stamps = mine.astype(np.uint64) | np.uint64(time << 32)
+            moment = self.moment = _Moment(lanes, time, mine, stamps)
+        return moment
+
+    def _accesses(
+        self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int, strength: int
+    ) -> list[Access]:
+        """Cell by cell."""
+        moment, grain = self._now(lanes), self.ground.facts.grain
+        first = _flat(offsets, lanes) // grain
+        mark = np.uint32(site.index << _SITE | strength)
+        return [
+            Access(lanes, site, buffer, first + k, k * grain, moment.mine, moment.stamps, mark, strength)
+            for k in range(max(span // grain, 1))
+        ]
+
+    def _observe(self, lanes: Lanes, site: Site, buffer: Buffer, cells: Cells, offsets: Array) -> None:
+        """What a flag says to whom it is read by."""
+        clocks = self.ground.clocks
+        assert clocks is not None
+        at_once = "acquire" in site.instruction.modifiers
+        if at_once or self.ground.facts.steers(site.index):
+            flat, mine = _flat(offsets, lanes).astype(np.int64), self._now(lanes).mine
+            stamps = cells.written.stamps.take(flat // self.ground.facts.grain)
+            stamps = np.where((stamps & _THREAD).astype(np.int64) == mine, np.uint64(0), stamps)
+            clocks.observe(mine, flat + buffer.base, stamps, at_once)
+
+    # Checking -------------------------------------------------------------------------------------------------------
+
+    def _check(self, batch: "Batch", access: Access, table: Table, verb: str) -> Array:
+        """Report what races with the records of ``table``; the positions of the lanes that do, in lane order."""
+        stamps = table.stamps.take(access.cells)
+        foreign = (stamps ^ access.stamps) & _THREAD != 0
+        foreign &= stamps != 0
+        if not foreign.any():
+            return _NOBODY
+        bad = np.flatnonzero(foreign)
+        stamps, marks = stamps[bad], table.marks[access.cells[bad]]
+        racing = (marks & _STRENGTH) + np.uint32(access.strength) <= STRONG
+        racing[racing] = ~self._ordered(access.mine[bad[racing]], stamps[racing])
+        bad, stamps, marks = bad[racing], stamps[racing], marks[racing]
+        if len(bad):
+            equal = self._changed_nothing(access, bad, marks, verb)
+            report(batch, self.ground, access, bad, (stamps & _THREAD).astype(np.int64), marks >> _SITE, verb, equal)
+        return bad
+
+    def _changed_nothing(self, access: Access, lanes: Array, marks: Array, verb: str) -> Array:
+        """Where the write of the two left what was there: ours, or, where we read, theirs. Not so against an atomic:
+        that may have made of it what it is."""
+        if access.equal is not None:
+            equal: Array = access.equal[lanes]
+            return equal & (marks & _STRENGTH < STRONG) if verb == "wrote" else equal
+        reads = access.site.instruction.base not in ("atom", "red")
+        result: Array = (marks & _EQUAL != 0) & (reads and verb == "wrote")
+        return result
+
+    def _ordered(self, mine: Array, stamps: Array) -> Array:
+        """Where the accesses with ``stamps`` come before what ``mine`` do now."""
+        threads = self.ground.threads
+        theirs, times = (stamps & _THREAD).astype(np.int64), stamps >> _TIME
+        block = mine // threads
+        near = np.flatnonzero(theirs // threads == block)
+        ordered = np.zeros(len(mine), bool)
+        if len(near):
+            row = block[near] - self.first
+            since = np.maximum(
+                self.order.horizon[row, 0], self.order.met(row, mine[near] % threads, theirs[near] % threads)
+            )
+            ordered[near] = times[near] < since
+        if self.ground.clocks is not None and not ordered.all():
+            ordered |= self.ground.clocks.before(mine, theirs, times)
+        return ordered
+
+    # Noting ---------------------------------------------------------------------------------------------------------
+
+    def _note_read(self, cells: Cells, access: Access) -> None:
+        last, stamps = cells.last, access.stamps
+        before = last.stamps.take(access.cells)
+        foreign = (before ^ stamps) & _THREAD != 0
+        foreign &= before != 0
+        if foreign.any():
+            lanes = np.flatnonzero(foreign)
+            places = access.cells[lanes]
+            self._note_other(cells, places, before[lanes], last.marks[places], stamps[lanes])
+        last.put(access.cells, stamps, access.mark)
+        kept = last.stamps.take(access.cells)
+        lost = kept != stamps
+        if lost.any():
+            # several lanes read one cell in this instruction: the first of them is the farthest from the last
+            lanes = np.flatnonzero(lost)[::-1]
+            self._note_other(cells, access.cells[lanes], stamps[lanes], access.mark, kept[lanes])
+
+    def _note_other(self, cells: Cells, places: Array, stamps: Array, marks: "Array | np.uint32", last: Array) -> None:
+        """Keep these readers beside the ``last`` ones, unless who is kept already is farther from them."""
+        held = cells.other.stamps[places]
+        nearer = self._distance(held, last) <= self._distance(stamps, last)
+        if not nearer.all():
+            places, stamps = places[nearer], stamps[nearer]
+            marks = marks[nearer] if isinstance(marks, np.ndarray) else marks
+        cells.other.put(places, stamps, marks)
+
+    def _distance(self, one: Array, other: Array) -> Array:
+        """3 for threads of different blocks, 2 of different warps, 1 of one warp, 0 for one thread or none."""
+        threads, warp = np.uint64(self.ground.threads), np.uint64(WARP)
+        a, b = one & _THREAD, other & _THREAD
+        block_a, block_b = a // threads, b // threads
+        far = (a != b).astype(np.int8) + (block_a != block_b)
+        far += (block_a != block_b) | ((a - block_a * threads) // warp != (b - block_b * threads) // warp)
+        result: Array = np.where(one == 0, np.int8(0), far)
+        return result
+
+    def _note_write(self, batch: "Batch", cells: Cells, access: Access, bad: Array, value: Array) -> None:
+        """A write that leaves what was there does not hide one that changed it, unless it came after it."""
+        written, stamps, equal = cells.written, access.stamps, access.equal
+        assert equal is not None
+        if equal.any():
+            before, marks = written.stamps.take(access.cells), written.marks.take(access.cells)
+            hides = equal & (before != 0) & (marks & _EQUAL == 0)
+            unordered = np.zeros(len(equal), bool)
+            unordered[bad] = True
+            hides &= unordered | ((before ^ stamps) & _THREAD == 0)
+            put = ~hides
+            marks = np.where(equal, access.mark | _EQUAL, access.mark)
+            written.put(access.cells[put], stamps[put], marks[put])
+            written.put(access.cells[~equal], stamps[~equal], access.mark)
+        else:
+            written.put(access.cells, stamps, access.mark)
+        if access.strength < STRONG:
+            self._check_collisions(batch, access, value)
+
+    def _check_collisions(self, batch: "Batch", access: Access, value: Array) -> None:
+        """Lanes of this very instruction that write one cell: harmless where each writes what stays."""
+        if bool((access.cells[1:] > access.cells[:-1]).all()):
+            return
+        order = np.argsort(access.cells, kind="stable")
+        cells = access.cells[order]
+        twice = np.flatnonzero(cells[1:] == cells[:-1])
+        if len(twice):
+            lanes, partners = order[twice], order[twice + 1]
+            marks = np.full(len(twice), access.site.index)
+            report(
+                batch,
+                self.ground,
+                access,
+                lanes,
+                access.mine[partners],
+                marks,
+                "wrote",
+                value[lanes] == value[partners],
+            )
+
+
+_NOBODY = np.zeros(0, np.int64)
+
+
+def _flat(value: Array, lanes: Lanes) -> Array:
+    """One for each lane, in lane order."""
+    flat: Array = np.broadcast_to(value, lanes.shape).reshape(-1)
+    return flat.view(np.int64) if flat.dtype == np.uint64 else flat

@@ -1,0 +1,115 @@
+"""Races on global memory: planted ones at the right lines, their race-free twins and the harmless classes by name."""
+
+import numpy as np
+import pytest
+
+from agent.execution.device import Answer, Fault
+from tests.execution.emulator.building import build, launch, run
+from tests.execution.emulator.global_races import CASES, EQUAL, POLLED, RACE, TESTED, Case
+
+CHECKS = frozenset({"races", "barriers"})
+HEAD = 'extern "C" __global__ void k(int* a, int* b, unsigned* n) { int t = threadIdx.x, g = blockIdx.x, '
+HEAD += "i = g * blockDim.x + t;\n"
+
+
+def execute(case: Case, *options: str) -> Answer:
+    numbers = np.arange(4096, dtype=np.int32)
+    buffers = {"a": numbers, "b": numbers.copy(), "n": np.zeros(256, np.uint32)}
+    built = build(HEAD + case.body + "\n}", *options)
+    return run(built, launch("k", case.blocks, case.threads, *buffers), buffers, checks=CHECKS)[0]
+
+
+def class_of(fault: Fault) -> str:
+    if not fault.benign:
+        assert fault.kind == "global-memory race", fault
+        return RACE
+    if fault.kind == "race on a tested value":
+        return TESTED
+    assert fault.kind == "global-memory race", fault
+    return POLLED if "polled" in fault.message else EQUAL
+
+
+@pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unoptimised"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+def test_verdict(case: Case, options: tuple[str, ...]) -> None:
+    answer = execute(case, *options)
+    found = {class_of(fault) for fault in answer.faults}
+    if case.found == {RACE}:
+        assert RACE in found, (case.why, answer)
+    else:
+        assert found == case.found, (case.why, answer.faults)
+    assert answer.status == ("fault" if RACE in case.found else "ok"), answer
+    if case.lines:
+        first = next(fault for fault in answer.faults if class_of(fault) == RACE)
+        assert first.other is not None
+        assert tuple(sorted((first.where.line, first.other.line))) == case.lines
+
+
+def test_a_report_names_both_threads_and_the_element() -> None:
+    """Thread 63 of block 0 reads the element that thread 0 of block 1 writes, the only pair in different blocks."""
+    body = "if (i == 63) b[0] = a[i + 1];\nif (i == 64) a[i] = 1;"
+    (fault,) = execute(Case("pair", body, "")).faults
+    assert fault.other is not None
+    parties = {(one.block[0], one.thread[0], one.line) for one in (fault.where, fault.other)}
+    assert parties == {(0, 63, 2), (1, 0, 3)}
+    assert "a[64]" in fault.message and fault.count == 1 and not fault.benign
+
+
+def test_parties_in_different_batches_are_told() -> None:
+    """200 blocks of 1024 threads run in many batches; block 0 and block 199 write one element."""
+    body = "if (i == 5) a[7] = 1;\nif (i == 199 * 1024 + 6) a[7] = 2;"
+    (fault,) = execute(Case("far", body, "", blocks=200, threads=1024)).faults
+    assert fault.other is not None
+    assert {(one.block[0], one.thread[0]) for one in (fault.where, fault.other)} == {(0, 5), (199, 6)}
+
+
+def test_a_tile_of_many_blocks_waits_across_batches() -> None:
+    """Each block waits for the one before, over several batches: in order, and nothing to report."""
+    found = next(case for case in CASES if case.name == "look-back")
+    answer = execute(Case("long", found.body, "", blocks=100, threads=256))
+    assert (answer.status, answer.faults) == ("ok", ())
+
+
+def test_launches_are_ordered() -> None:
+    body = 'extern "C" __global__ void k(int* a) { a[blockIdx.x * 64 + threadIdx.x] = threadIdx.x; }\n'
+    body += 'extern "C" __global__ void m(int* a, int* b) { int i = blockIdx.x * 64 + threadIdx.x; b[i] = a[127 - i]; }'
+    buffers = {"a": np.ones(128, np.int32), "b": np.ones(128, np.int32)}
+    steps = [launch("k", 2, 64, "a"), launch("m", 2, 64, "a", "b"), launch("k", 2, 64, "a")]
+    assert run(build(body), steps, buffers, checks=CHECKS)[0].faults == ()
+
+
+WAYS = {
+    "a variable of the module": ("__device__ int d[128];", "int* b", "d[i] = i; b[i] = d[127 - i];"),
+    "a pointer through a call": (
+        "__device__ __noinline__ void put(int* d, int i, int v) { d[i] = v; }",
+        "int* d, int* b",
+        "put(d, i, i + 1); b[i] = d[127 - i];",
+    ),
+    "a pointer chosen by a value": (
+        "",
+        "int* d, int* b",
+        "int* p = b[i] > 5000 ? b : d; p[i] = i + 1; b[i] = d[127 - i];",
+    ),
+    "a pointer kept in memory": (
+        "__shared__ int* kept;",
+        "int* d, int* b",
+        "if (threadIdx.x == 0) kept = d; __syncthreads(); kept[i] = i + 1; b[i] = d[127 - i];",
+    ),
+}
+
+
+@pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unoptimised"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_buffer_is_watched_however_it_is_reached(way: str, options: tuple[str, ...]) -> None:
+    """Each reads before the other block writes, so that only what is noted of reads tells."""
+    before, parameters, body = WAYS[way]
+    first, second = body.rsplit("; ", 1)
+    late = f"if (blockIdx.x == 0) {{ {second} }} else {{ {first}; }}"
+    shared = before if before.startswith("__shared__") else ""
+    text = f"{before if not shared else ''}\n"
+    text += f'extern "C" __global__ void k({parameters}) {{ {shared} int i = blockIdx.x * 64 + threadIdx.x; {late} }}'
+    buffers = {"d": np.zeros(128, np.int32), "b": np.zeros(128, np.int32)}
+    arguments = ("d", "b") if "int* d, int* b" in parameters else ("b",)
+    built = build(text, *options)
+    answer = run(built, launch("k", 2, 64, *arguments), buffers, checks=CHECKS)[0]
+    assert any(fault.kind == "global-memory race" and not fault.benign for fault in answer.faults), answer
