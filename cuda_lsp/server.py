@@ -38,6 +38,9 @@ from cuda_lsp.transport import Tracer, Transport
 
 # several things change at once: a client is asked to look again once for all of them
 REFRESH_AFTER = 0.05
+# seconds without a key after which there is time to look for garbage, and so many new values that there must be
+_TIDY_AFTER = 1.5
+_MOST_UNTIDY = 500_000
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +78,7 @@ class CudaServer(LanguageServer):
         self._starts: list[Callable[[], None]] = []
         self._refreshes: list[Callable[[], object]] = []
         self._refreshing: asyncio.TimerHandle | None = None
+        self._tidying: asyncio.TimerHandle | None = None
         self.session = Session()
         self.hints = HintStore(self.session)
         self.facts = FactStore(self.session, self.hints, self.later, lambda uri: self.refresh())
@@ -187,9 +191,11 @@ class CudaServer(LanguageServer):
     def serve(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None, port: int | None = None) -> bool:
         """Serve one client over the streams, or over TCP on this machine's own address. Returns when it is gone, and
         whether it said good-bye."""
-        # Full collections take longer than a keystroke may, and find little: our values refer to each other one way.
+        # To look for garbage takes longer than a keystroke may, and finds little: our values refer to each other one
+        # way. So it is done in a pause, and otherwise only once far more has come together than between two pauses.
         gc.freeze()
-        gc.set_threshold(50_000, 50, 1000)
+        self.session.subscribe(lambda old, new: self._tidy_later())
+        gc.set_threshold(_MOST_UNTIDY, 10, 1000)
         gc.enable()
         try:
             if port is None:
@@ -201,6 +207,11 @@ class CudaServer(LanguageServer):
         finally:
             self.end()
         return self.protocol.ended_well
+
+    def _tidy_later(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
+        self._tidying = asyncio.get_running_loop().call_later(_TIDY_AFTER, gc.collect, 1)
 
     def end(self) -> None:
         """Stop whatever was started. Safe to call twice."""

@@ -30,6 +30,13 @@ class Malformed:
     error: JsonRpcException
 
 
+@frozen
+class Written:
+    """A result that is written as JSON already."""
+
+    text: str
+
+
 class Transport(LanguageServerProtocol):
     """Notification handlers are plain functions: they are done before the next message is looked at, and pygls keeps
     a future for ever for each that is not."""
@@ -173,7 +180,16 @@ class Transport(LanguageServerProtocol):
 
     def notify_written(self, method: str, params: str) -> None:
         """Send a notification whose parameters are written already."""
-        body = f'{{"jsonrpc": "2.0", "method": "{method}", "params": {params}}}'
+        self._send_written(f'{{"jsonrpc": "2.0", "method": "{method}", "params": {params}}}')
+
+    def _send_response(self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None) -> None:
+        if error is None and isinstance(result, Written):
+            self._result_types.pop(msg_id, None)
+            self._send_written(f'{{"jsonrpc": "2.0", "id": {json.dumps(msg_id)}, "result": {result.text}}}')
+        else:
+            super()._send_response(msg_id, result, error)
+
+    def _send_written(self, body: str) -> None:
         if self.tracer:
             self.tracer("out", json.loads(body))
         if self.writer is not None:
