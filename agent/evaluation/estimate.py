@@ -51,7 +51,8 @@ ENOUGH = 1.05
 class Headroom:
     """``ratio``: estimated time over that of the nearer ``floor`` (None where nothing could be counted): MEMORY_FLOOR,
     the least traffic, or ARITHMETIC_FLOOR, what the original computes, which is no less than is needed. ``counted`` and
-    ``needed`` are DRAM bytes. ``doubts``: what speaks against an estimate that is near the floor."""
+    ``needed`` are DRAM bytes. ``doubts``: what speaks against a figure that is near the floor. ``measured``: time and
+    floor are a card's own."""
 
     ratio: float | None
     counted: int
@@ -59,6 +60,12 @@ class Headroom:
     note: str
     floor: str = MEMORY_FLOOR
     doubts: tuple[str, ...] = ()
+    measured: bool = False
+
+    @property
+    def how(self) -> str:
+        """``measured`` or ``estimated``."""
+        return "measured" if self.measured else "estimated"
 
     @property
     def exhausted(self) -> bool:

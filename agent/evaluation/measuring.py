@@ -51,16 +51,16 @@ class Unmeasured:
 
 
 def measure(
-    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, control: Timed | None = None
+    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None = None
 ) -> Measurement | Unmeasured:
-    """Time the candidate at ``sizes``. Raises WorkloadError where they cannot be bound. ``control``: the original
+    """Time the candidate at ``sizes``. Raises WorkloadError where they cannot be bound. ``alone``: the original
     against itself, where that was timed already."""
     prepared = trial.prepared
     assert trial.build is not None
     original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
     candidate = Entry(trial.build, bound_at(prepared.workload, trial.candidate, sizes))
-    timer.ready(effort.processes + (control is None))
-    own = control or _control(prepared, timer, original, sizes, effort)
+    timer.ready(effort.processes + (alone is None))
+    own = alone or control(prepared, timer, sizes, effort)
     if isinstance(own, Unmeasured):
         return own
     races, answers = [], []
@@ -78,11 +78,13 @@ def measure(
         if isinstance(checked, Unmeasured):
             return checked
         notes += [checked] if checked else []
-    return summary(describe(sizes), answers, own, notes, same_size=control is None)
+    return summary(describe(sizes), answers, own, notes, same_size=alone is None)
 
 
-def _control(prepared: Prepared, timer: Timer, original: Entry, sizes: Sizes, effort: Effort) -> Timed | Unmeasured:
-    """The original against itself, in a process that never saw a candidate. A screen uses one for all candidates."""
+def control(prepared: Prepared, timer: Timer, sizes: Sizes, effort: Effort) -> Timed | Unmeasured:
+    """The original against itself, in a process that never saw a candidate. A screen uses one for all candidates.
+    Raises WorkloadError where the sizes cannot be bound."""
+    original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
     key = (tuple(sizes.items()), effort)
     held = prepared.cache.controls
     if key in held and effort.processes == 1:

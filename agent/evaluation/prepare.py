@@ -8,7 +8,7 @@ from agent.evaluation import runs
 from agent.evaluation.contract import Contract, find_contract, place
 from agent.evaluation.counting import recipes
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
-from agent.evaluation.estimate import Estimate, estimate
+from agent.evaluation.estimate import Estimate, Headroom, estimate
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
 from agent.evaluation.runs import Case
@@ -57,6 +57,7 @@ class Cache:
     hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
     declared: Case | None = None
     controls: dict[object, Timed] = field(factory=dict, repr=False)
+    room: Headroom | None = None
 
 
 @frozen(eq=False)

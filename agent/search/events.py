@@ -32,7 +32,8 @@ class ContractFound:
 
 @frozen
 class HeadroomFound:
-    """``ratio`` to the nearer ``floor`` on ``target``; ``counted`` and ``needed`` are DRAM bytes."""
+    """``ratio`` to the nearer ``floor`` on ``target``; ``counted`` and ``needed`` are DRAM bytes. ``measured``: time
+    and floor are the card's own, not estimates."""
 
     ratio: float | None
     counted: int
@@ -40,6 +41,7 @@ class HeadroomFound:
     target: str
     note: str
     floor: str = "memory floor"
+    measured: bool = False
 
 
 @frozen

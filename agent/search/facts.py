@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agent.evaluation.estimate import headroom
 from agent.evaluation.prepare import Prepared
+from agent.evaluation.room import room
 from agent.search.node import Node
 
 
@@ -14,12 +14,13 @@ def facts(node: Node, prepared: Prepared) -> tuple[str, ...]:
 
 def _facts(node: Node, prepared: Prepared) -> Iterator[str]:
     yield f"the original's contract, which a rewrite must keep: {prepared.contract.summary}"
-    room = headroom(prepared)
-    target = prepared.setting.target
-    if room.ratio is not None:
+    found = room(prepared)
+    setting = prepared.setting
+    card = setting.device.name if found.measured else setting.target.name
+    if found.ratio is not None:
         yield (
-            f"the original takes an estimated {room.ratio:.2f}x of its {room.floor} on {target.name} "
-            f"({room.counted:.3g} bytes of DRAM traffic counted, {room.needed:.3g} needed; {room.note})"
+            f"the original takes {found.ratio:.2f}x of its {found.floor} on {card}, {found.how} "
+            f"({found.counted:.3g} bytes of DRAM traffic counted, {found.needed:.3g} needed; {found.note})"
         )
     if node.verdict is None:
         for name, used in prepared.build.resources.items():

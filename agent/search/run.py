@@ -18,7 +18,7 @@ from agent.search.facts import counters, facts
 from agent.search.host.edits import host_edits
 from agent.search.node import Node
 from agent.search.options import SearchOptions
-from agent.search.select import changed_lines
+from agent.search.select import changed_lines, front
 from agent.search.trace import Trace
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
@@ -26,11 +26,18 @@ from agent.workload.workload import Workload
 
 Emit = Callable[[events.Event], None]
 
+CONFIRMING = 4.0
+"""A full verdict takes about so many times as long as a screen, by measurement between three and seven."""
+
+KEPT_BACK = 0.4
+"""At most this part of a search's seconds is kept for it."""
+
 
 @define
 class Run:
     """The mutable state of one search. ``seen`` are hashes of texts and of machine code, ``expanded`` identifiers of
-    nodes that were parents, ``tried`` (title, how it ended). ``prepared`` is there once the original is."""
+    nodes that were parents, ``tried`` (title, how it ended), ``judging`` the seconds of each screen. ``prepared`` is
+    there once the original is."""
 
     kernel: Kernel
     workload: Workload
@@ -46,13 +53,25 @@ class Run:
     seen: set[str] = field(factory=set)
     expanded: set[str] = field(factory=set)
     tried: list[tuple[str, str]] = field(factory=list)
+    judging: list[float] = field(factory=list)
 
     def emit(self, event: events.Event) -> None:
         self.trace.event(event)
         self.listener(event)
 
     def exhausted(self) -> bool:
-        return len(self.judged) >= self.options.candidates or time.monotonic() - self.began > self.options.seconds
+        return len(self.judged) >= self.options.candidates or self.spent(self._kept_back())
+
+    def spent(self, kept_back: float = 0.0) -> bool:
+        """Whether the seconds are over, but for those ``kept_back``."""
+        return time.monotonic() - self.began > self.options.seconds - kept_back
+
+    def _kept_back(self) -> float:
+        """Seconds to confirm the best, once there is something to confirm: by what screens took here, and never so many
+        that most of the search would be given up for it."""
+        if not self.judging or not self.options.proposals or not front(self.judged, 1, self.options.lossy):
+            return 0.0
+        return min(CONFIRMING * max(self.judging), KEPT_BACK * self.options.seconds)
 
     def stopped(self) -> bool:
         return self.setting.cancelled() or self.exhausted()

@@ -1,13 +1,14 @@
 """The search: rounds of ideas and candidates, each judged before it counts."""
 
 import math
+import time
 from collections import deque
 
 from attrs import evolve, frozen
 
-from agent.evaluation.estimate import headroom
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.room import room
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
 from agent.ideas.adviser import Adviser
@@ -20,7 +21,7 @@ from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
 from agent.search.repairs import mended
 from agent.search.run import Emit, Run, machine_key_of
-from agent.search.select import WORTH_SHOWING, front, repeats, survivors
+from agent.search.select import WORTH_SHOWING, best_ratio, front, repeats, survivors
 from agent.search.trace import Trace
 from agent.search.tuning import tuned, words
 from agent.source.kernel import Kernel
@@ -79,12 +80,16 @@ def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None
     run.emit(events.ContractFound(contract.summary, contract.broken))
     if contract.broken:
         return Outcome("broken original", contract.summary)
-    room = headroom(prepared)
-    target = run.setting.target.name
-    run.emit(events.HeadroomFound(room.ratio, room.counted, room.needed, target, room.note, room.floor))
-    if room.exhausted:
-        near = f"{room.ratio:.2f}x of its {room.floor} on {target}"
-        return Outcome("no headroom", f"the kernel is within an estimated {near}")
+    found = room(prepared)
+    card = run.setting.device.name if found.measured else run.setting.target.name
+    run.emit(
+        events.HeadroomFound(
+            found.ratio, found.counted, found.needed, card, found.note, found.floor, measured=found.measured
+        )
+    )
+    if found.exhausted:
+        near = f"{found.ratio:.2f}x of its {found.floor} on {card}, {found.how}"
+        return Outcome("no headroom", f"the kernel is within {near}")
     return None
 
 
@@ -104,15 +109,16 @@ def _rounds(prepared: Prepared, run: Run) -> Outcome:
             return Outcome("nothing applicable", _nothing(run))
         run.expanded |= {parent.identifier for parent in parents}
         parents = survivors([node for node in run.judged if node.identifier not in run.expanded], run.options.beam)
-        reached = max((node.ratio for node in run.judged if node.verdict and node.verdict.shown), default=1.0)
+        reached = best_ratio(run.judged) or 1.0
         if not parents or run.stopped() or (number > 1 and reached < best * WORTH_SHOWING):
             break
         best = reached
     _tune(prepared, run)
     if run.setting.cancelled():
         return Outcome("cancelled", "cancelled; run the same command again to go on from here", ())
+    ended_early = run.exhausted()
     shown = _confirm(prepared, run)
-    reason = "budget" if run.exhausted() else "done"
+    reason = "budget" if ended_early or run.exhausted() else "done"
     message = "" if shown else "no rewrite was right and faster; the original stays"
     return Outcome(reason, message, shown)
 
@@ -157,9 +163,11 @@ def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run)
             continue
         if key is not None:
             run.seen.add(key)
+        begun = time.monotonic()
         verdict = _verdict(node, prepared, run)
         if verdict is None:
             break
+        run.judging.append(time.monotonic() - begun)
         node = evolve(node, verdict=verdict)
         nodes.append(node)
         run.judged.append(node)
@@ -188,7 +196,10 @@ def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
     deep = evolve(prepared, setting=evolve(prepared.setting, depth="full"))
     shown: list[Node] = []
     waiting = list(run.judged)
+    # The best is confirmed whatever the search has spent; further ones while there is time.
     while waiting and len(shown) < run.options.proposals and not run.setting.cancelled():
+        if shown and run.spent():
+            break
         best = front(waiting, 1, run.options.lossy)
         if not best:
             break
@@ -213,7 +224,6 @@ def _judged(number: int, node: Node, verdict: Verdict | None, note: str) -> even
 def _round_ended(number: int, nodes: list[Node], duplicates: int, run: Run) -> events.RoundEnded:
     states = [node.verdict.correctness.state for node in nodes if node.verdict]
     less = sum(1 for node in nodes if node.verdict and node.verdict.precision.state == "less")
-    ratios = [node.ratio for node in run.judged if node.verdict and node.verdict.shown]
     return events.RoundEnded(
         number,
         right=states.count("right") - less,
@@ -221,7 +231,7 @@ def _round_ended(number: int, nodes: list[Node], duplicates: int, run: Run) -> e
         less_precise=less,
         duplicates=duplicates,
         undecided=states.count("undecided"),
-        best=max(ratios) if ratios else None,
+        best=best_ratio(run.judged),
     )
 
 

@@ -27,6 +27,13 @@ def survivors(nodes: Sequence[Node], beam: int) -> tuple[Node, ...]:
     return (*faster, *[node for node in kept if node.stale <= 1][:1])
 
 
+def best_ratio(nodes: Sequence[Node]) -> float | None:
+    """The best figure of the right ones: measured, where any was measured."""
+    right = [node for node in nodes if node.verdict and node.verdict.shown]
+    timed = [node.ratio for node in right if not node.untimed]
+    return max(timed or [node.ratio for node in right], default=None)
+
+
 def moved_its_counter(node: Node) -> bool:
     if node.candidate is None or node.verdict is None:
         return False

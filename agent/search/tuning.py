@@ -51,7 +51,9 @@ def tuned(node: Node, prepared: Prepared, run: Run, judge: Judge) -> Node | None
         if prepared.setting.device.emulated:
             return _forecast(made, prepared)
         verdicts[values] = made = evolve(made, verdict=judge(made))
-        return made.ratio if made.verdict is not None and made.verdict.shown else None
+        # an estimate is no better than what was measured, however much it promises
+        known = made.verdict is not None and made.verdict.shown and made.untimed <= node.untimed
+        return made.ratio if known else None
 
     start = tuple(one.value for one in open_)
     found = best_values([one.tunable for one in open_], start, node.ratio, score, run.options.trials)
@@ -61,7 +63,8 @@ def tuned(node: Node, prepared: Prepared, run: Run, judge: Judge) -> Node | None
             continue
         if made.verdict is None:
             made = evolve(made, verdict=judge(made))
-        if made.verdict is not None and made.verdict.shown and made.ratio > node.ratio:
+        better = made.ratio > node.ratio and made.untimed <= node.untimed
+        if made.verdict is not None and made.verdict.shown and better:
             return made
     return None
 

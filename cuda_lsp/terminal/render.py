@@ -53,7 +53,8 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
         traffic = f"{size(event.counted)} counted, {size(event.needed)} needed"
         note = f"; {event.note}" if event.note else ""
         where = f"the {event.floor} on {event.target}"
-        yield line("headroom", f"{down(event.ratio)} to {where}, estimated ({traffic}){note}")
+        how = "measured" if event.measured else "estimated"
+        yield line("headroom", f"{down(event.ratio)} to {where}, {how} ({traffic}){note}")
 
 
 def _ideas(event: events.IdeasFound) -> Iterable[str]:

@@ -8,7 +8,7 @@ from attrs import evolve
 from agent.evaluation.verdict import Correctness, Evidence, Precision, Speed, Verdict
 from agent.ideas.idea import Candidate, Expectation, Idea, Scope
 from agent.search.node import Node
-from agent.search.select import changed_lines, front, moved_its_counter, repeats, survivors
+from agent.search.select import best_ratio, changed_lines, front, moved_its_counter, repeats, survivors
 from agent.workload.plan import Plan
 
 EVIDENCE = Evidence("a", "b", "nvrtc", (), "sm_90", "emulated", "", (), (), (), {}, {}, {}, (), "test")
@@ -132,3 +132,10 @@ def test_an_estimate_never_stands_before_a_measurement():
     assert [n.identifier for n in survivors(nodes, 2)] == ["fact", "guess"]
     assert [n.identifier for n in front(nodes, 3, False)] == ["fact", "guess"]
     assert [n.identifier for n in front(nodes, 1, False)] == ["fact"]
+
+
+def test_the_best_figure_is_a_measured_one_where_there_is_any():
+    guess = node("guess", ratio=9.0)
+    guess = evolve(guess, verdict=evolve(guess.verdict, speed=Speed("timing not verified", 9.0)))
+    assert best_ratio([guess, node("timed", ratio=1.4)]) == 1.4
+    assert best_ratio([guess]) == 9.0 and best_ratio([]) is None

@@ -2,11 +2,8 @@
 
 from attrs import evolve
 
-from agent.evaluation.estimate import Estimate
-from agent.evaluation.floor import floor
-from agent.evaluation.sizes import bound_at, declared
+from agent.evaluation.room import least
 from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed
-from agent.evaluation.truth import outputs
 from agent.execution.timing import Timer
 
 
@@ -20,15 +17,12 @@ def beneath(trial: Trial) -> Ruling:
     timer, found = trial.prepared.setting.device, trial.measured
     if not isinstance(timer, Timer) or found is None:
         return Ruling(NOT_APPLICABLE, "nothing was timed", trial)
-    figures, estimate = timer.figures(), trial.prepared.original_estimate
-    if isinstance(figures, str) or not isinstance(estimate, Estimate):
-        return Ruling(NOT_CHECKED, f"the floor: {figures if isinstance(figures, str) else estimate}", trial)
-    if dict(estimate.recipe.target) != declared(trial.prepared.workload):
-        return Ruling(NOT_CHECKED, "the floor: its bytes could not be counted at the declared size", trial)
-    bound = bound_at(trial.prepared.workload, trial.prepared.original)
-    least = floor(estimate.needed_bytes, sum(buffer.nbytes for buffer in outputs(bound)), figures)
-    trial = evolve(trial, floor=least)
-    if found.candidate_seconds < least.seconds:
-        words = f"{found.candidate_seconds * 1e6:.2f} us is below the floor: {least.words}"
+    figures = timer.figures()
+    limit = figures if isinstance(figures, str) else least(trial.prepared, figures)
+    if isinstance(limit, str):
+        return Ruling(NOT_CHECKED, f"the floor: {limit}", trial)
+    trial = evolve(trial, floor=limit)
+    if found.candidate_seconds < limit.seconds:
+        words = f"{found.candidate_seconds * 1e6:.2f} us is below the floor: {limit.words}"
         return Ruling(NOT_CHECKED, words, evolve(trial, untimed=words))
-    return passed(trial, f"{least.seconds / found.candidate_seconds:.0%} of the floor ({least.words})")
+    return passed(trial, f"{limit.seconds / found.candidate_seconds:.0%} of the floor ({limit.words})")

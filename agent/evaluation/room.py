@@ -1,0 +1,60 @@
+"""How far the original is from the least time that its bytes take: measured where there is a card, else estimated."""
+
+from agent.evaluation.estimate import Estimate, Headroom, headroom
+from agent.evaluation.floor import Floor, floor
+from agent.evaluation.measuring import SCREEN, Unmeasured, control
+from agent.evaluation.prepare import Prepared
+from agent.evaluation.sizes import bound_at, declared
+from agent.evaluation.statistics import seconds
+from agent.evaluation.traffic import LAUNCH_SECONDS
+from agent.evaluation.truth import outputs
+from agent.execution.timing import Figures, Timer
+from agent.workload.errors import WorkloadError
+
+_BELOW = 0.95
+"""An original that is said to be this much faster than its floor shows that the floor's bytes are wrong."""
+
+
+def room(prepared: Prepared) -> Headroom:
+    """The original's time against its floor: both from the card where it can be timed there, else both estimated. Once
+    for each original: what is timed is the control that the first screen needs anyway."""
+    if prepared.cache.room is None:
+        prepared.cache.room = _measured(prepared) or headroom(prepared)
+    return prepared.cache.room
+
+
+def least(prepared: Prepared, figures: Figures) -> Floor | str:
+    """The least time at the declared size on a card with these figures, or why there is none."""
+    estimate, top = prepared.original_estimate, declared(prepared.workload)
+    if not isinstance(estimate, Estimate):
+        return estimate
+    if dict(estimate.recipe.target) != top:
+        return "its bytes could not be counted at the declared size"
+    bound = bound_at(prepared.workload, prepared.original)
+    return floor(estimate.needed_bytes, sum(buffer.nbytes for buffer in outputs(bound)), figures)
+
+
+def _measured(prepared: Prepared) -> Headroom | None:
+    timer, estimate = prepared.setting.device, prepared.original_estimate
+    if not isinstance(timer, Timer) or not isinstance(estimate, Estimate) or prepared.setting.cancelled():
+        return None
+    figures = timer.figures()
+    found = figures if isinstance(figures, str) else least(prepared, figures)
+    if isinstance(found, str):
+        return None
+    try:
+        timed = control(prepared, timer, declared(prepared.workload), SCREEN)
+    except WorkloadError:
+        return None
+    if isinstance(timed, Unmeasured):
+        return None
+    taken, shortest = seconds([timed.cold], 0), max(found.seconds, LAUNCH_SECONDS)
+    ratio = taken / shortest
+    notes = [f"{taken * 1e6:.2f} us; {found.words}"]
+    if found.seconds < LAUNCH_SECONDS:
+        notes.append("so small that a launch takes longer than the work")
+    doubts = ("it is below the floor, whose bytes are therefore too many",) if ratio < _BELOW else ()
+    return Headroom(
+        ratio, int(estimate.dram_bytes), int(estimate.needed_bytes), "; ".join((*notes, *doubts)), doubts=doubts,
+        measured=True,
+    )  # fmt: skip
