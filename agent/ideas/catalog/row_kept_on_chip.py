@@ -1,5 +1,7 @@
 """Keep a row in shared memory between the passes over it."""
 
+from collections.abc import Mapping, Sequence
+
 from attrs import frozen
 
 from agent.analysis.facts import analyse
@@ -8,16 +10,22 @@ from agent.analysis.patterns.row_reuse import RowReuse, disturbed, own_turns, ro
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rowkeep.room import SM, Dynamic, capacity, dynamic, resident
-from agent.ideas.rowkeep.write import kept_in_shared, shared_bytes
+from agent.ideas.rowkeep.write import kept_in_packs, kept_in_shared, shared_bytes
 from agent.ideas.terms import apart_from
+from agent.ideas.vectors.site import Site, sites
 from agent.ideas.view import View, evaluate
 from agent.workload.dtypes import from_c_type
 
 BIG = SM.shared_per_sm // 2
 """Bytes of rows under way on an SM from which on they no longer stay in its L1, beside what is written."""
 
+SMS, L2 = 132, 40 << 20
+"""Multiprocessors of the card, and what of its L2 holds (bytes) while as much again is written through it."""
+
 WORTH_KEEPING = 0.4
+LEAST = 0.3
 THREADS = (256, 512, 1024)
+SHARING = (1, 2, 3)
 
 EXAMPLE = """\
 // cuda-lsp: workload
@@ -119,6 +127,8 @@ def _worth(reuse: RowReuse, view: View) -> _Row | str:
     under_way = row * element * min(SM.threads_per_sm // view.block[0], SM.blocks_per_sm)
     if under_way < BIG:
         return f"the rows under way on an SM take {under_way >> 10} KB, which its L1 keeps between the passes"
+    if under_way * SMS < L2 // 2:
+        return f"the rows under way on the card take {under_way * SMS >> 20} MB, which its L2 keeps between the passes"
     own = dynamic(view, reuse.root.type)
     if isinstance(own, str):
         return own
@@ -129,7 +139,11 @@ def _worth(reuse: RowReuse, view: View) -> _Row | str:
 
 
 def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
-    variants: list[Variant] = []
+    sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(found, view, count))}
+    packs = _packs(found, view, sizes)
+    if packs is not None:
+        return (packs,)
+    variants = [_more_threads(found, view, sizes)] if sizes else []
     same = _kept(found, view, found.threads)
     if found.threads * _resident(found, view, found.threads) >= 512:
         variants.append(
@@ -140,13 +154,65 @@ def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
                 lambda: kept_in_shared(found.reuse, view, same, found.threads, None, found.own),
             )
         )
-    sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(found, view, count))}
-    if sizes:
-        variants.insert(0, _more_threads(found, view, sizes))
     return tuple(variants)
 
 
-def _more_threads(found: _Row, view: View, sizes: dict[int, Resizable]) -> Variant:
+def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant | None:
+    """Each thread keeps packs of neighbouring elements: where few blocks fit, that keeps their loads in flight."""
+    walked = sites(view)
+    if isinstance(walked, str) or not _covers(walked, found.reuse):
+        return None
+    busy = found.threads * _resident(found, view, found.threads) >= 512
+    counts = (*((found.threads,) if busy else ()), *sizes)
+    widths = tuple(width for width in walked[0].widths if width * found.element <= 32)
+    if not counts or not widths:
+        return None
+    blocks = tuple(n for n in SHARING if _share(found, view, max(counts), n) >= LEAST)
+    if not blocks:
+        return None
+    sharing = next((n for n in blocks[1:] if _stays(found, view, max(counts), n)), blocks[0])
+    enough = [n for n in counts if n * sharing >= 1024]
+    return Variant(
+        "packs in larger blocks" if sizes else "packs",
+        "few blocks with a row each fit on an SM, so each gets enough threads, and these wide accesses, to keep its "
+        "loads in flight",
+        Scope.RELAUNCH,
+        lambda threads, width, blocks: kept_in_packs(
+            found.reuse, view, walked, width, _kept(found, view, threads, blocks), threads, sizes.get(threads),
+            found.own,
+        ),
+        (
+            Tunable("threads", counts, min(enough, default=max(counts)), "threads a block"),
+            Tunable("width", widths, widths[-1], "neighbouring elements a thread"),
+            Tunable("blocks", blocks, sharing, "blocks that share an SM's memory"),
+        ),
+    )  # fmt: skip
+
+
+def _covers(walked: Sequence[Site], reuse: RowReuse) -> bool:
+    """Whether packs replace every read of the row, and each loop brings one pack of it."""
+    for loop, reads in zip(reuse.passes, reuse.reads, strict=True):
+        groups = [group for site in walked if site.loop is not None and site.loop.node == loop.node
+                  for group in site.groups]  # fmt: skip
+        mine = [group for group in groups if any(one.node == read.node for one in group.accesses for read in reads)]
+        if len(mine) != 1 or not all(any(one.node == read.node for one in mine[0].accesses) for read in reads):
+            return False
+        if not mine[0].loaded:
+            return False
+    return True
+
+
+def _share(found: _Row, view: View, threads: int, blocks: int) -> float:
+    return _kept(found, view, threads, blocks) / found.length
+
+
+def _stays(found: _Row, view: View, threads: int, blocks: int) -> bool:
+    """Whether L2 keeps what so many blocks an SM read again; while one waits for memory, another computes."""
+    again = max(0, found.length - _kept(found, view, threads, blocks)) * found.element
+    return again * blocks * SMS <= L2
+
+
+def _more_threads(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant:
     enough = [n for n in sizes if n * _resident(found, view, n) >= 1024]
     return Variant(
         "larger blocks",
@@ -169,8 +235,8 @@ def _resized(found: _Row, view: View, threads: int) -> Resizable | None:
     return checked if not grows or any(array.extern for array in checked.arrays) else None
 
 
-def _kept(found: _Row, view: View, threads: int) -> int:
-    return capacity(view, found.length, found.element, threads, found.own.grown(threads, found.element))
+def _kept(found: _Row, view: View, threads: int, blocks: int = 1) -> int:
+    return capacity(view, found.length, found.element, threads, found.own.grown(threads, found.element), blocks)
 
 
 def _resident(found: _Row, view: View, threads: int) -> int:

@@ -59,10 +59,11 @@ def dynamic(view: View, element: str) -> Dynamic | str:
     return Dynamic(arrays[0], nbytes, nbytes == (view.threads or 0) * size_of(dtype))
 
 
-def capacity(view: View, row: int, element: int, threads: int, used: int) -> int:
-    """Elements of a row of ``row`` that a block keeps at most: the whole row where it fits, rounded up so that rows a
-    little longer fit as well, else all the room that there is."""
-    most = SM.shared_per_block - static_shared(view.facts, threads) - STEP
+def capacity(view: View, row: int, element: int, threads: int, used: int, blocks: int = 1) -> int:
+    """Elements of a row of ``row`` that a block keeps at most where ``blocks`` share an SM: the whole row where it
+    fits, rounded up so that rows a little longer fit as well, else all the room that there is."""
+    share = SM.shared_per_sm // blocks - SM.shared_reserved
+    most = min(SM.shared_per_block, share) - static_shared(view.facts, threads) - used
     whole = -(-row * element // STEP) * STEP
     return min(whole, most // STEP * STEP) // element
 

@@ -10,17 +10,21 @@ from agent.analysis.patterns.block_size import Resizable
 from agent.analysis.patterns.row_reuse import RowReuse
 from agent.analysis.syntax import contains, statement_of, statements, text
 from agent.ideas.bodies import statement_in_braces, with_names
+from agent.ideas.elements.pieces import at
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indent_of, replace, source_text
 from agent.ideas.rowkeep.repeated import Repeated, repeated
 from agent.ideas.rowkeep.room import Dynamic
 from agent.ideas.rowpass.writing import with_pragma
 from agent.ideas.terms import in_plan_names, least
+from agent.ideas.vectors.held import Held
+from agent.ideas.vectors.site import Site
+from agent.ideas.vectors.write import vectorised
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
 from agent.workload.expression import Expression, build, number
-from agent.workload.plan import Launch
+from agent.workload.plan import Launch, Plan
 
 
 def kept_in_shared(
@@ -31,23 +35,13 @@ def kept_in_shared(
     element = view.element_bytes(reuse.reads[0][0])
     assert element is not None
     used = own.grown(threads, element)
-    document, first = view.document, reuse.passes[0]
-    row = fresh_name("kept_row", document)
-    count = fresh_local("kept", document, view.kernel)
+    first = reuse.passes[0]
+    row, count = fresh_name("kept_row", view.document), fresh_local("kept", view.document, view.kernel)
     variable = first.variable.name
-    bound = source_text(document, first.bound_node)
-    index_type = first.variable.type
-    lines = (
-        "// The first pass leaves the start of the row in shared memory; what does not fit is read again.\n"
-        f"{_declared_row(row, reuse.root.type, own, used // element)}\n"
-        f"const {index_type} {count} = {bound} < {capacity} ? {bound} : {capacity};"
-    )
-    anchor = with_pragma(first.node)
-    if anchor == first.node:
+    lines = _opening(reuse, view, row, count, capacity, own, used // element)
+    if with_pragma(first.node) == first.node:
         lines += "\n#pragma unroll 8"
-    indent = indent_of(document, anchor)
-    above = "".join(f"{line}\n{indent}" for line in lines.split("\n"))
-    edits = [Edit(Span(anchor.start_byte, anchor.start_byte), above.encode())]
+    edits = [_above(reuse, view, lines)]
     edits += _first_pass(reuse, view, f"if ({variable} < {count}) {row}[{variable}] = {{}};")
     again = repeated(reuse, view)
     plain = len(reuse.passes) if again is None else len(reuse.passes) - 2
@@ -55,14 +49,37 @@ def kept_in_shared(
         edits += _later_pass(loop, reads, view, _chosen(loop, row, count))
     if again is not None:
         edits += _kept_anew(reuse, again, view, row, count)
-    if arrays is not None:
-        edits += [_enlarged(dim, threads) for array in arrays.arrays for dim in array.dims if dim is not None]
-    plan = each_launch(
-        view.request.plan,
-        view.kernel,
-        lambda launch: _relaunched(launch, reuse, view, capacity, element, threads, used),
+    edits += _arrays(arrays, threads)
+    return Rewrite(tuple(edits), (), _plan(reuse, view, capacity, element, threads, used))
+
+
+def kept_in_packs(
+    reuse: RowReuse,
+    view: View,
+    sites: tuple[Site, ...],
+    width: int,
+    capacity: int,
+    threads: int,
+    arrays: Resizable | None,
+    own: Dynamic,
+) -> Rewrite:
+    """The same, with ``width`` neighbouring elements a thread in every loop over elements (``sites``)."""
+    element = view.element_bytes(reuse.reads[0][0])
+    assert element is not None
+    row, count = fresh_name("kept_row", view.document), fresh_local("kept", view.document, view.kernel)
+    used = own.grown(threads, element)
+    again = repeated(reuse, view)
+    held = Held(
+        row,
+        count,
+        reuse.passes[0].node,
+        frozenset(at(read.node) for reads in reuse.reads for read in reads),
+        None if again is None else (again.first, again.second),
     )
-    return Rewrite(tuple(edits), (), plan)
+    written = vectorised(view, sites, width, held)
+    lines = _opening(reuse, view, row, count, capacity, own, used // element)
+    edits = [_above(reuse, view, lines), *written.edits, *_arrays(arrays, threads)]
+    return Rewrite(tuple(edits), written.helpers, _plan(reuse, view, capacity, element, threads, used))
 
 
 def _chosen(loop: Loop, row: str, count: str) -> str:
@@ -88,10 +105,42 @@ def shared_bytes(launch: Launch, reuse: RowReuse, view: View, capacity: int, ele
     return build("*", [least(bound.simplify(), number(capacity)), number(element)])
 
 
+def _opening(reuse: RowReuse, view: View, row: str, count: str, capacity: int, own: Dynamic, offset: int) -> str:
+    """The declarations in front of the first pass."""
+    first = reuse.passes[0]
+    bound = source_text(view.document, first.bound_node)
+    return (
+        "// The first pass leaves the start of the row in shared memory; what does not fit is read again.\n"
+        f"{_declared_row(row, reuse.root.type, own, offset)}\n"
+        f"const {first.variable.type} {count} = {bound} < {capacity} ? {bound} : {capacity};"
+    )
+
+
+def _above(reuse: RowReuse, view: View, lines: str) -> Edit:
+    anchor = with_pragma(reuse.passes[0].node)
+    indent = indent_of(view.document, anchor)
+    above = "".join(f"{line}\n{indent}" for line in lines.split("\n"))
+    return Edit(Span(anchor.start_byte, anchor.start_byte), above.encode())
+
+
 def _declared_row(row: str, element: str, own: Dynamic, offset: int) -> str:
     if own.array is None:
-        return f"extern __shared__ {element} {row}[];"
+        return f"extern __shared__ __align__(16) {element} {row}[];"
     return f"{element}* const {row} = {own.array.name} + {offset};"
+
+
+def _arrays(arrays: Resizable | None, threads: int) -> list[Edit]:
+    """Arrays with an element a thread grow with the block."""
+    dims = [] if arrays is None else [dim for array in arrays.arrays for dim in array.dims]
+    return [replace(dim, str(threads)) for dim in dims if dim is not None]
+
+
+def _plan(reuse: RowReuse, view: View, capacity: int, element: int, threads: int, used: int) -> Plan:
+    return each_launch(
+        view.request.plan,
+        view.kernel,
+        lambda launch: _relaunched(launch, reuse, view, capacity, element, threads, used),
+    )
 
 
 def _relaunched(
@@ -102,10 +151,6 @@ def _relaunched(
     shared = build("+", [number(used), shared])
     block = launch.block if threads == view.block[0] else (number(threads), *launch.block[1:])
     return evolve(launch, shared=shared, block=block)
-
-
-def _enlarged(dim: Node, threads: int) -> Edit:
-    return replace(dim, str(threads))
 
 
 def _first_pass(reuse: RowReuse, view: View, keep: str) -> list[Edit]:

@@ -23,6 +23,7 @@ from agent.ideas.rewriting import (
     replace_between,
     source_text,
 )
+from agent.ideas.vectors.held import Held, Near
 from agent.ideas.vectors.site import Group, Site
 from agent.ideas.view import View
 from agent.source.edits import Edit
@@ -65,32 +66,32 @@ __device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values
 """
 
 
-def vectorised(view: View, sites: tuple[Site, ...], width: int) -> Rewrite:
+def vectorised(view: View, sites: tuple[Site, ...], width: int, held: Held | None = None) -> Rewrite:
     """``width`` elements a thread."""
     names = {name: fresh_name(name, view.document) for name in ("load_pack", "store_pack")}
     names["pack"] = fresh_name("Pack", view.document)
     helpers = [HELPERS.format(pack=names["pack"], load=names["load_pack"])]
-    if any(group.stored for site in sites for group in site.groups):
+    if held is not None or any(group.stored for site in sites for group in site.groups):
         helpers.append(STORE.format(pack=names["pack"], store=names["store_pack"]))
     lines = lines_for(view)
     if sites[0].loop is None:
         (site,) = sites
         first = _first(view, site)
-        written = _front(view, site, width, first, _work(view, site, width, first, names, lines), lines)
+        written = _front(view, site, width, first, _work(view, site, width, first, names, lines, None), lines)
         children = view.facts.body.named_children
         edits = (replace_between(children[0], children[-1], written),)
         return Rewrite(edits, tuple(helpers), _plan(view, site, width))
-    return Rewrite(tuple(_loop(view, site, width, names, lines) for site in sites), tuple(helpers))
+    return Rewrite(tuple(_loop(view, site, width, names, lines, held) for site in sites), tuple(helpers))
 
 
 def _first(view: View, site: Site) -> str:
     return fresh_local(f"{site.variable.name}_first", view.document, view.kernel)
 
 
-def _loop(view: View, site: Site, width: int, names: dict[str, str], lines: Lines) -> Edit:
+def _loop(view: View, site: Site, width: int, names: dict[str, str], lines: Lines, held: Held | None) -> Edit:
     assert site.loop is not None
     first = _first(view, site)
-    inside = _work(view, site, width, first, names, lines)
+    inside = _work(view, site, width, first, names, lines, held)
     written = "\n".join(lines.block(_header(view, site, width, first), inside))
     return replace(site.loop.node, indented(view.document, site.loop.node, written))
 
@@ -128,29 +129,42 @@ def _header(view: View, site: Site, width: int, first: str) -> str:
     return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
 
 
-def _work(view: View, site: Site, width: int, first: str, names: dict[str, str], lines: Lines) -> list[str]:
+def _work(
+    view: View, site: Site, width: int, first: str, names: dict[str, str], lines: Lines, held: Held | None
+) -> list[str]:
     """Loads, the work on each element, stores."""
     document, kernel = view.document, view.kernel
     counter = fresh_local("k", document, kernel)
     count = "" if site.limit is None else f"{_summand(view, site.limit)} - {first}"
     packs: dict[Symbol, list[str]] = {}
     replaced: dict[tuple[int, int], str] = {}
-    loads, stores = [], []
+    loads: list[str] = []
+    stores: list[str] = []
+    nears: list[Near] = []
     for group in site.groups:
         taken = [name for found in packs.values() for name in found]
         name = fresh_local(f"{group.root.name}_pack", document, kernel, first, counter, *taken)
         packs.setdefault(group.root, []).append(name)
         address = f"&{_moved(view, site, group, first)}"
-        if group.loaded:
+        replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
+        if held is not None and at(group.accesses[0].node) in held.reads:
+            near = Near(held, name, first, width, count or f"{width}", counter, names)
+            loads += near.loaded(site, address, lines, group.stored)
+            nears.append(near)
+            stores += near.put_back(site)
+        elif group.loaded:
             constant = "" if group.stored else "const "
             loads.append(f"{constant}auto {name} = {names['load_pack']}<{width}>({address}, {count or width});")
         else:
             loads.append(f"{names['pack']}<{group.accesses[0].element}, {width}> {name};")
         if group.stored:
             stores.append(f"{names['store_pack']}({address}, {name}, {count or width});")
-        replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
+    making: list[str] = []
+    for near in nears:
+        front, within = near.made(view, site, replaced, lines)
+        loads, making = [*loads, *front], [*making, *within]
     work = remaining(view, site.work, [access.node for group in site.groups for access in group.accesses])
-    inside = lines.body(work, replaced, "continue")
+    inside = [*making, *lines.body(work, replaced, "continue")]
     gone = [access.node for group in site.groups for access in group.accesses]
     uses = [
         use

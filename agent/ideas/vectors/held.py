@@ -1,0 +1,83 @@
+"""Packs of elements that lie in shared memory already, as far as there was room."""
+
+from attrs import frozen
+from tree_sitter import Node
+
+from agent.analysis.syntax import contains, descendants
+from agent.ideas.elements.pieces import Lines, at, rewritten
+from agent.ideas.vectors.site import Site
+from agent.ideas.view import View
+
+
+@frozen(eq=False)
+class Held:
+    """Elements that loops find in the shared array ``row``, up to number ``count`` (names in the new code), once the
+    loop ``first`` has put them there: those of ``reads`` (places of accesses). ``made`` are the places in the last two
+    loops of what both make of an element: it takes the element's place in the first of them."""
+
+    row: str
+    count: str
+    first: Node
+    reads: frozenset[tuple[int, int]]
+    made: tuple[Node, Node] | None
+
+
+@frozen
+class Near:
+    """The text around a pack ``name`` of elements that may lie in shared memory."""
+
+    held: Held
+    name: str
+    first: str
+    width: int
+    count: str
+    counter: str
+    names: dict[str, str]
+
+    def loaded(self, site: Site, address: str, lines: Lines, stored: bool) -> list[str]:
+        """Its declaration; ``address`` is where it lies in global memory."""
+        there, load = f"{self.first} < {self.held.count}", f"{self.names['load_pack']}<{self.width}>"
+        far = f"{load}({address}, {self.count})"
+        if site.loop is not None and site.loop.node == self.held.first:
+            return [f"const auto {self.name} = {far};", self._put()]
+        constant = "" if stored or self._inside(site, 0) or self._inside(site, 1) else "const "
+        kept = f"{load}(&{self.held.row}[{self.first}], {self.count})"
+        return [f"{constant}auto {self.name} = {there} ? {kept}", *lines.deeper([f": {far};"])]
+
+    def made(
+        self, view: View, site: Site, replaced: dict[tuple[int, int], str], lines: Lines
+    ) -> tuple[list[str], list[str]]:
+        """(in front of the loop over the pack's elements, in it) what makes of an element what is kept instead; from
+        there on the element's text stands for it."""
+        element = f"{self.name}.v[{self.counter}]"
+        which = next((n for n in (0, 1) if self._inside(site, n)), None)
+        if self.held.made is None or which is None:
+            return [], []
+        node = self.held.made[which]
+        value = rewritten(view, node, replaced)
+        inner = [place for place in replaced if node.start_byte <= place[0] and place[1] <= node.end_byte]
+        names = [one for one in descendants(node, "identifier") if view.facts.symbols.resolve(one) is site.variable]
+        numbered = any(not any(start <= one.start_byte < end for start, end in inner) for one in names)
+        for place in inner:
+            del replaced[place]
+        replaced[at(node)] = element
+        if which == 0:
+            return [], [f"{element} = {value};"]
+        if numbered:
+            replaced[at(node)] = f"({self.first} < {self.held.count} ? {element} : {value})"
+            return [], []
+        over = f"for (int {self.counter} = 0; {self.counter} < {self.width}; ++{self.counter})"
+        inside = ["#pragma unroll", f"{over} {element} = {value};"]
+        return lines.block(f"if ({self.first} >= {self.held.count})", inside), []
+
+    def put_back(self, site: Site) -> list[str]:
+        """What was made of the elements takes their place."""
+        return [self._put()] if self._inside(site, 0) else []
+
+    def _put(self) -> str:
+        store = f"{self.names['store_pack']}(&{self.held.row}[{self.first}], {self.name}, {self.count});"
+        return f"if ({self.first} < {self.held.count}) {store}"
+
+    def _inside(self, site: Site, which: int) -> bool:
+        made = self.held.made
+        return made is not None and site.loop is not None and contains(site.loop.node, made[which])
