@@ -12,6 +12,7 @@ from agent.evaluation.traffic import ARITHMETIC, LAUNCH_SECONDS, MODEL_ERROR, Lo
 from agent.evaluation.verdict import Speed
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Device
+from agent.execution.targets import Target
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep
 from agent.workload.program import Program
 from agent.workload.workload import Workload
@@ -148,11 +149,14 @@ def _needed(counts: Counts) -> float:
 
 
 def headroom(prepared: "Prepared") -> Headroom:
-    """How far the original is from the nearer of the floors that its inputs, outputs and arithmetic set."""
+    """How far the original is from its floor on the target."""
     found = prepared.original_estimate
-    if isinstance(found, str):
-        return Headroom(None, 0, 0, found)
-    memory = found.needed_bytes / prepared.setting.target.dram_bytes_per_s
+    return Headroom(None, 0, 0, found) if isinstance(found, str) else room(found, prepared.setting.target)
+
+
+def room(found: Estimate, target: Target) -> Headroom:
+    """How far an estimate is from the nearer of the floors that inputs, outputs and arithmetic set."""
+    memory = found.needed_bytes / target.dram_bytes_per_s
     notes = [f"limited by {found.limit}"] + ([found.note] if found.note else [])
     floor, seconds = MEMORY_FLOOR, max(memory, LAUNCH_SECONDS)
     if found.arithmetic_seconds > seconds:
