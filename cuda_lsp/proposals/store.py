@@ -86,6 +86,7 @@ class Store:
     def save(self, uri: str, before: Sequence[Proposal], after: Sequence[Proposal]) -> tuple[Proposal, ...]:
         """Change what is remembered of a document as ``before`` was changed to ``after``, and give all that is then
         remembered: other servers of this user may have theirs there. Raises Unwritable."""
+        _converter()  # takes a while the first time, and others wait for the lock
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with locked(self.folder):

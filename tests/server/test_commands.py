@@ -327,7 +327,7 @@ def test_the_compilers_of_a_real_worker_go_with_it(tmp_path: Path, how: str) -> 
             assert await client.command("cancel", job) is True
         else:
             os.kill(worker if how == "worker killed" else client.pid, signal.SIGKILL)
-        assert soon(lambda: all(map(gone, left)), 1.0)
+        assert soon(lambda: all(map(gone, left)), 10.0)
         if how == "worker killed":
             await client.until(lambda: any("started again" in str(v.get("message")) for _, v in client.progress))
             await client.until(lambda: bool(client.asked), 60)
