@@ -48,7 +48,7 @@ CODE_SETTINGS = {
     "extensions.ignoreRecommendations": True,
 }
 
-SCRIPTS = (("session", 200), ("menu", 250), ("model", 150), ("health", 60))
+SCRIPTS = (("session", 200), ("menu", 300), ("model", 150), ("health", 60))
 """Headless Neovim: the script, and the seconds that it may take."""
 
 KEY = "sk-editors-0123456789"
@@ -245,7 +245,7 @@ def neovim(tally: Tally, editors: Path, out: Path, env: dict[str, str]) -> None:
     title = "Neovim: on a terminal"
     if tally.only in title:
         folder = workspace(out / "neovim-screen")
-        tally.drive(title, [sys.executable, str(HERE / "neovim/screen.py"), nvim, str(folder), str(out)], env, 150)
+        tally.drive(title, [sys.executable, str(HERE / "neovim/screen.py"), nvim, str(folder), str(out)], env, 240)
 
 
 def vscode(tally: Tally, editors: Path, out: Path, env: dict[str, str], server: str) -> None:
@@ -255,14 +255,14 @@ def vscode(tally: Tally, editors: Path, out: Path, env: dict[str, str], server: 
         folder = workspace(out / "vscode-host")
         with code_server(editors, folder, out / "host-data", server, env) as address:
             suite = [str(folder), str(EXTENSION), str(HERE / "vscode/suite.cjs"), str(out)]
-            tally.drive(title, [node, str(HERE / "vscode/host.mjs"), address, *suite], env, 200)
+            tally.drive(title, [node, str(HERE / "vscode/host.mjs"), address, *suite], env, 300)
     title = "VS Code: on the screen"
     if tally.only in title:
         with model(tally, title) as endpoint:
             folder, data = workspace(out / "vscode-screen", endpoint.url), out / "screen-data"
             with code_server(editors, folder, data, server, env) as address:
                 screen = [node, str(HERE / "vscode/screen.mjs"), address, str(folder), str(out)]
-                tally.drive(title, screen, env, 250)
+                tally.drive(title, screen, env, 360)
             tally.check(f"{title}: the key is in no file of the editor", not holding(data, KEY.encode()))
 
 

@@ -24,7 +24,7 @@ end
 
 local function inlay_hints()
   local number, line = desk.line_of(ACCESS)
-  local hint = wait(60, hint_at(number))
+  local hint = wait(120, hint_at(number)) -- it is counted when nothing else wants the processors
   check('a counted fact stands at its line', hint, vim.lsp.inlay_hint.get({ bufnr = desk.buffer }))
   check('at the end of it', hint and hint.inlay_hint.position.character == #line, hint)
   check('it says where it was counted', hint and hint.inlay_hint.tooltip:find('9 blocks of 16x16 threads'), hint)

@@ -10,7 +10,8 @@ from terminal import Terminal
 START = """
 vim.opt.termguicolors = true
 vim.api.nvim_set_hl(0, 'LspCodeLens', { link = 'Comment' })
-vim.diagnostic.config({ virtual_text = true })
+vim.api.nvim_set_hl(0, 'LspInlayHint', { link = 'Comment' })
+vim.diagnostic.config({ virtual_lines = { current_line = true } })
 vim.lsp.config('cuda_lsp', { cmd = { vim.env.CUDA_LSP, 'serve' } })
 """
 
@@ -44,11 +45,15 @@ def main() -> int:
 
     try:
         check("terminal: the lens stands on the kernel", terminal.wait("on sm_", "1 hint", "Suggest ideas | Optimize"))
-        terminal.type(":3\r")
+        counted = "x[row * cols + col]; 16 sectors per request (4 would do)"
+        check("terminal: a counted fact stands at the end of its line", terminal.wait(counted, seconds=120))
+        terminal.type(":7\r")
+        hint = "threadIdx.y the column: 16 sectors per request, 4 with x and y exchanged\n"
+        check("terminal: the whole hint of the line, once", terminal.wait(hint))
         terminal.type(":CudaLsp optimize\r")
         check("terminal: the widths of optimizing are a menu", terminal.wait("the launch may change"))
         terminal.type("2\r")
-        check("terminal: progress is shown", terminal.wait("(cancel)"))
+        check("terminal: progress is shown", terminal.wait("(cancel)", "Optimizing scale_add:"))
         check("terminal: the lens offers a review", terminal.wait(": Review", seconds=90))
         check("terminal: and says so without asking for Enter", terminal.wait(":CudaLsp review"))
         terminal.photograph(pictures / "neovim-lens.png")

@@ -30,11 +30,11 @@ await page.addInitScript(() => document.addEventListener('readystatechange', () 
 
 const payload = [['extensionDevelopmentPath', inEditor(extension)], ['extensionTestsPath', inEditor(suite)]];
 await page.goto(`${url}/?folder=${encodeURIComponent(workspace)}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
-const limit = new Promise((resolve) => setTimeout(resolve, 150_000, 'timeout'));
+const limit = new Promise((resolve) => setTimeout(resolve, 270_000, 'timeout'));
 const result = await Promise.race([finished, limit]);
 if (result === 'timeout') {
   await page.screenshot({ path: join(out, 'host-timeout.png') });
-  console.log('FAIL the suite ended within 150 s');
+  console.log('FAIL the suite ended within 270 s');
 }
 await context.close();
 process.exit(result === true ? 0 : 1);

@@ -23,7 +23,11 @@ async function step(name, work) {
 
 const editor = page.locator('.editor-instance .monaco-editor').first();
 const lens = (text) => editor.locator('.codelens-decoration a', { hasText: text }).first();
-const photograph = (name) => page.screenshot({ path: join(pictures, name) });
+const photograph = async (name) => {
+  await page.mouse.move(700, 650); // no button is to show its name
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: join(pictures, name) });
+};
 
 /** Picks the row with exactly this label: Enter would run whatever stands first. */
 async function palette(label) {
@@ -86,7 +90,7 @@ async function steps() {
     await editor.locator('.squiggly-hint, .squiggly-info, .squiggly-warning').first().waitFor();
   });
   await step('and a counted fact stands at the end of its line', async () => {
-    await line(`${ACCESS}16 sectors per request (4 would do)`.replaceAll(' ', '\u00a0')).waitFor({ timeout: 60_000 });
+    await line(`${ACCESS}16 sectors per request (4 would do)`.replaceAll(' ', '\u00a0')).waitFor({ timeout: 120_000 });
   });
   await step('quick fixes are behind Ctrl+., and one undo takes one back', async () => {
     await line('y[row').click({ position: { x: 90, y: 8 } });
@@ -128,7 +132,7 @@ async function steps() {
   await step('an idea that was suggested is tried, with its progress in sight', async () => {
     await line('int row =').click();
     await palette('CUDA: Suggest Ideas for This Kernel');
-    await toast('exchange threadIdx.x and threadIdx.y').waitFor({ timeout: 60_000 });
+    await toast('exchange threadIdx.x and threadIdx.y').waitFor({ timeout: 90_000 });
     await press('exchange threadIdx.x and threadIdx.y', 'Try index-exchange');
     await toast('Optimizing scale_add').waitFor();
     await lens('(cancel)').waitFor();
@@ -146,7 +150,6 @@ async function steps() {
     await comment.getByText('Evidence').click();
     await comment.getByText(/^correctness: passed/).first().waitFor();
     await comment.getByText('Evidence').click();
-    await page.waitForTimeout(500); // the diff scrolls to its first change
     await photograph('vscode-review.png');
   });
   await step('Reject asks for a reason, closes the diff and writes nothing', async () => {

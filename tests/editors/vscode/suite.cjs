@@ -96,7 +96,7 @@ const steps = {
     const whole = () => new vscode.Range(0, 0, document.lineCount, 0);
     const hint = () => until('an inlay hint', async () =>
       (await run('vscode.executeInlayHintProvider', file, whole()))
-        .find((one) => one.label === '16 sectors per request (4 would do)'), 60);
+        .find((one) => one.label === '16 sectors per request (4 would do)'), 120);
     const { position, tooltip } = await hint();
     assert.deepEqual(position, document.lineAt(positionOf(ACCESS).line).range.end);
     assert.match(tooltip.value ?? tooltip, /counted in the emulator: 9 blocks of 16x16 threads/);

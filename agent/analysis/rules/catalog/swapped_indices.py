@@ -75,8 +75,9 @@ def swapped_indices(view: View) -> Iterator[Hit]:
         first.access.node,
         f"threadIdx.x selects the row of {first.access.name} and threadIdx.y the column: {first.words}"
         f", {first.exchanged} with x and y exchanged",
-        f"{first.words} ({first.exchanged} with x and y exchanged)",
-        tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
+        related=tuple(
+            (other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others
+        ),
     )
 
 
