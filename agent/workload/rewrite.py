@@ -71,7 +71,9 @@ def _run(facts: Facts, workload: Workload, original: Document | None) -> tuple[I
     foreign = _foreign(workload, original)
     chain: list[Item] = []
     for item in facts.items:
-        if isinstance(item, LaunchItem | LoopItem):
+        if isinstance(item, LoopItem) and item.swaps and not any(True for _ in launches((item,))):
+            chain += [item] if chain else []
+        elif isinstance(item, LaunchItem | LoopItem):
             if not _touches(item, chain, facts, workload, foreign):
                 continue
             if chain and (_again(item, chain) or _repeated(item) != _repeated(chain[0])):
@@ -140,7 +142,9 @@ def _alive(chain: list[Item], facts: Facts, workload: Workload) -> Iterator[Item
         roles = [launch_roles(launch, facts) for launch in launches((item,))]
         writes = set().union(*(role[1] for role in roles if role is not None))
         target = item.memory if isinstance(item, FillItem) else item.target if isinstance(item, CopyItem) else None
-        if writes & wanted or target in wanted or None in roles:
+        moved = {one for pair in item.swaps for one in pair} if isinstance(item, LoopItem) else set()
+        if writes & wanted or target in wanted or None in roles or (not roles and moved & wanted):
+            wanted |= moved
             wanted |= set().union(*(role[0] for role in roles if role is not None)) | _memories(item)
             kept.append(item)
     return reversed(kept)

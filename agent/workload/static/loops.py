@@ -37,11 +37,17 @@ def run_loop(node: Node, facts: Facts, state: State) -> None:
     if _never_runs(node, facts, state):
         return
     known = set(facts.symbols)
-    if is_interesting(node, facts):
+    if is_interesting(node, facts) or _exchanges(changed, node, facts, state):
         _launching(node, changed, facts, state)
     else:
         _filling(node, changed, facts, state)
     _release(facts.symbols - known, facts.line(node), facts, state)
+
+
+def _exchanges(changed: list[int], node: Node, facts: Facts, state: State) -> bool:
+    """Whether a loop that launches nothing exchanges pointers to device memory, for launches behind it."""
+    held = [value for cell in changed if isinstance(value := state.cells.get(cell), Pointer)]
+    return "swap" in facts.node_text(node) and any(facts.memories[one.memory].space != "host" for one in held)
 
 
 def _release(symbols: set[str], line: int, facts: Facts, state: State) -> None:
@@ -142,9 +148,15 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
     else:
         items, after = item, turn.state if turn is not None else state
     facts.items.extend(items)
+    before = state.cells
     state.cells, state.contents = after.cells, after.contents
     swapped = {m for part in items if isinstance(part, LoopItem) for pair in part.swaps for m in pair}
     _forget([cell for cell in changed if not _is_fixed(cell, changed, swapped, state)], line, facts, state)
+    # Behind the exchanges a pointer goes by its own name, as in the plan, where a name stands for what it now holds.
+    for cell in changed:
+        held = before.get(cell)
+        if isinstance(held, Pointer) and held.memory in swapped and held.offset == number(0):
+            state.cells[cell] = held
 
 
 def _is_fixed(cell: int, changed: list[int], swapped: set[int], state: State) -> bool:

@@ -168,6 +168,31 @@ def test_a_loop_with_scratch_of_its_own_becomes_launches() -> None:
     )
 
 
+def test_a_loop_may_be_left_with_nothing_but_its_exchanges() -> None:
+    """Launches behind it go by the names that the pointers then have: read back, the file launches the same."""
+    host, _, _ = edited(
+        "scan",
+        "scan_step",
+        SCANS,
+        """
+        scratch sums: i32[(n + 1023) / 1024]
+        scratch tiles: i32[n]
+        launch first<<<(n + 1023) / 1024, 256>>>(in, tiles, sums, n)
+        repeat distance = 1; distance < n; distance *= 2 { swap in out }
+        launch second<<<(n + 1023) / 1024, 256>>>(in, sums, n)
+        """,
+    )
+    assert (
+        """\
+    for (int distance = 1; distance < n; distance = distance * 2) {
+        std::swap(in, out);
+    }
+    second<<<(n + 1023) / 1024, 256>>>(in, sums, n);
+"""
+        in host
+    )
+
+
 KERNEL = "__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }\n"
 HELPER = "__global__ void k2(const float* x, float* t, float* y, int n) { y[threadIdx.x] = x[n] + t[0]; }\n"
 MAIN = """\
