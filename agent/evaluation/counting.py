@@ -6,6 +6,7 @@ through the outer two, and the middle one must lie on it; else nothing is claime
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import log2
 
 from attrs import evolve, field, fields, frozen
 
@@ -60,16 +61,31 @@ class Counts:
 
 def recipes(bench: Bench, contract: Contract, slow: bool) -> list[Recipe]:
     """Best first. ``slow``: blocks are known to take long at the declared size, so that is left to the line."""
-    top, repeated = declared(bench.workload), sample_sizes(bench, dict(contract.base))
-    whole = [_direct(top, top)] + ([_direct(repeated, top)] if repeated != top else [])
+    top, fewer = declared(bench.workload), sample_sizes(bench, dict(contract.base))
+    repeats = frozenset(name for name in top if fewer[name] != top[name])
+    # launches that do the same are counted once, so that however many of them cost no more than a few
+    targets = [top] + ([fewer] if repeats else [])
     loops = loop_sizes(bench.workload, bench.original)
     lines = [
         found
-        for only in dict.fromkeys((loops, frozenset[str]()))
+        for sizes in targets
+        for only in dict.fromkeys((loops, frozenset(top) - repeats))
         for divisor in (64, 16, 4)
-        if (found := _line(repeated, contract, divisor, only, loops)) is not None
+        for draw in (_in_step, _line)
+        if only and (found := draw(sizes, contract, divisor, only, loops)) is not None
     ]
-    return [*([] if slow else whole), *lines, _direct(contract.base, top)]
+    lines.sort(key=_short)
+    return [*([] if slow else [_direct(sizes, top) for sizes in targets]), *lines, _direct(contract.base, top)]
+
+
+FEW = 16
+"""Turns of a loop that say little: rewrites take several at a time, by tiles or unrolled."""
+
+
+def _short(recipe: Recipe) -> bool:
+    """Whether its smallest point is so small that a rewrite's counts may bend there: only where others fail."""
+    smallest = recipe.points[0][1]
+    return any(size < min(FEW, recipe.target[name]) for name, size in smallest.items())
 
 
 def _direct(sizes: Sizes, top: Sizes) -> Recipe:
@@ -78,13 +94,36 @@ def _direct(sizes: Sizes, top: Sizes) -> Recipe:
     )
 
 
+STEP = 128
+"""Turns of a loop that a warp walks along together, unrolled by four, take this many elements."""
+
+
+def _in_step(
+    sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], loops: frozenset[str]
+) -> Recipe | None:
+    """One size about as small as in :func:`_line`, but such that loops over it end as at the declared size: those that
+    take several elements at a time, or are unrolled, have the same remainder at all points. None where :func:`_line`
+    does as well, or where grids would get down to the base."""
+    if len(only) != 1:
+        return None
+    (name,) = only
+    size, rule = sizes[name], contract.rules[name]
+    step = max(STEP, 1 << round(log2(max(1, size / (4 * divisor)))))
+    first = size % step or step
+    values = [first + step * turns for turns in (0, 1, 3)]
+    if size % step == 0 or values[-1] > size / 2 or any(not rule.allows(value) for value in values):
+        return None
+    if name not in loops and first < 2 * contract.base[name]:
+        return None
+    points = tuple((value / size, {**sizes, name: value}) for value in values)
+    return Recipe(dict(sizes), points, f"extrapolated from {describe(points[-1][1])}")
+
+
 def _line(sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], loops: frozenset[str]) -> Recipe | None:
     """Sizes over four, two and one times ``divisor``; None where rounding bends the line, or where grids would get
     down to the base: a few blocks, some partial, are not like the many."""
-    cut = [name for name in sizes if not only or name in only]
+    cut = [name for name in sizes if name in only]
     if any(sizes[name] // (4 * divisor) < contract.base[name] for name in cut if name not in loops):
-        return None
-    if not cut:
         return None
     points: list[tuple[float, Mapping[str, int]]] = []
     for times in (4, 2, 1):
@@ -118,7 +157,9 @@ def _follow(
         points: list[tuple[float, tuple[LaunchCounters, ...]]] = []
         # the dearest first: where it takes too long, the others are not even begun
         for part, sizes in reversed(recipe.points):
-            found = _run(bound_at(workload, program, sizes), build, workload, setting, seconds)
+            smaller = bound_at(workload, program, sizes)
+            picked = interior if _grids(smaller) == _grids(bound) else full_ones
+            found = _run(smaller, build, workload, setting, seconds, picked)
             if isinstance(found, str):
                 return found
             if len(found) != len(kinds):
@@ -143,8 +184,17 @@ def interior(total: int) -> tuple[int, ...]:
     return tuple(sorted({start + offset for start in starts for offset in range(part)}))
 
 
+def full_ones(total: int) -> tuple[int, ...]:
+    """Of a grid that is smaller than the one it stands for: without the last block, which few are like."""
+    return interior(max(1, total - 1))
+
+
+def _grids(bound: Bound) -> list[tuple[int, int, int]]:
+    return [kind.launch.grid for kind in _kinds(bound)]
+
+
 def _run(
-    bound: Bound, build: Build, workload: Workload, setting: Setting, seconds: float
+    bound: Bound, build: Build, workload: Workload, setting: Setting, seconds: float, picked: runs.Blocks
 ) -> tuple[LaunchCounters, ...] | str:
     kinds = _kinds(bound)
     if len(kinds) > 4 * MAX_STEPS:
@@ -153,7 +203,7 @@ def _run(
     clears = tuple(step for step in bound.steps if isinstance(step, BoundFill))[:MAX_STEPS]
     reduced = evolve(bound, steps=(*clears, *(kind.launch for kind in kinds)))
     before = runs.contents(reduced, chosen)
-    answer = runs.run(setting, build, before, blocks=interior, count=True, seconds=seconds, checks=frozenset())
+    answer = runs.run(setting, build, before, blocks=picked, count=True, seconds=seconds, checks=frozenset())
     if answer.status != "ok":
         return answer.message or (answer.faults[0].message if answer.faults else answer.status)
     return answer.counters if len(answer.counters) == len(kinds) else "the device counts nothing"

@@ -151,10 +151,10 @@ def _needed(counts: Counts) -> float:
 def headroom(prepared: "Prepared") -> Headroom:
     """How far the original is from its floor on the target."""
     found = prepared.original_estimate
-    return Headroom(None, 0, 0, found) if isinstance(found, str) else room(found, prepared.setting.target)
+    return Headroom(None, 0, 0, found) if isinstance(found, str) else headroom_of(found, prepared.setting.target)
 
 
-def room(found: Estimate, target: Target) -> Headroom:
+def headroom_of(found: Estimate, target: Target) -> Headroom:
     """How far an estimate is from the nearer of the floors that inputs, outputs and arithmetic set."""
     memory = found.needed_bytes / target.dram_bytes_per_s
     notes = [f"limited by {found.limit}"] + ([found.note] if found.note else [])

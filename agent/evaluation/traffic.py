@@ -8,7 +8,8 @@ The time of a launch is the largest of these, for the whole grid, plus a fixed c
                           independently ... serviced at the throughput of L1")
     shared memory         passes, 128 bytes a clock
     instruction issue     one a clock and scheduler; what PTX has in one and cards in several counts as several
-    arithmetic            lanes of each pipe
+    arithmetic            lanes of each pipe; whole numbers are multiplied in the pipes of single precision, all else is
+                          done to them in a pipe of its own (Nsight Compute documentation, "Pipelines": FMA and ALU)
     barriers, shuffles    16 and 32 threads a clock (CUDA C++ Programming Guide, "Synchronization Instruction" and
                           "Throughput of Native Arithmetic Instructions", from compute capability 7 on)
     atomics               the operations in one sector, one a clock (NVIDIA's Kepler GK110 whitepaper: atomics on one
@@ -112,9 +113,9 @@ def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) 
         "L1 throughput": each(counted.total("cache_lines")) * LINE / sm.shared_bytes_per_clock,
         "shared memory": each(counted.total("wavefronts")) * 128 / sm.shared_bytes_per_clock,
         "instruction issue": each(counted.total("instructions") + more.total) / sm.schedulers,
-        "fp32 throughput": pipe(("fp32",), sm.fp32, more.fp32),
+        "fp32 throughput": pipe(("fp32", "multiply"), sm.fp32, more.fp32),
         "fp64 throughput": pipe(("fp64",), sm.fp64, more.fp64),
-        "integer throughput": pipe(("int",), sm.int32, more.integer),
+        "integer throughput": max(pipe(("int",), sm.int32, more.integer), pipe(("multiply",), sm.int32)),
         "special functions": pipe(("special", "convert"), sm.sfu),
         "barriers": pipe(("barrier",), BARRIER_THREADS),
         "warp shuffles": pipe(("shuffle",), SHUFFLE_LANES),

@@ -5,7 +5,7 @@ recipe (counter-based, so that any part can be made alone); outputs come back as
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -63,13 +63,35 @@ class Image:
 
 
 @frozen
+class Parts:
+    """What is wanted of an output that is too large to fetch: the byte ``ranges`` (start, stop), one after another, and
+    a digest of all of it, lane by lane of ``dtype``, with ``key``."""
+
+    ranges: tuple[tuple[int, int], ...]
+    dtype: str
+    key: int = 0
+
+
+@frozen
+class Digest:
+    """Of a whole buffer: ``hash`` differs where any two contents do, but for chance; of floats also the ``sums`` of
+    some groups of lanes, with signs that hang on place and key, and the groups' ``magnitudes``, for contents whose last
+    bits differ. A group has every so manieth lane."""
+
+    hash: int
+    sums: tuple[float, ...]
+    magnitudes: tuple[float, ...]
+
+
+@frozen
 class Request:
     """Run ``steps`` of ``build`` over ``images`` and return the bytes of ``outputs``.
 
     ``checks`` is a subset of ``{"bounds", "races", "initialised", "barriers"}`` (``bounds`` is always on in the
     emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
     the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for
-    counters. ``watched`` buffers are not given back: the answer says whether they changed.
+    counters. ``watched`` buffers are not given back: the answer says whether they changed. Of outputs with ``parts``
+    only these are given back (a device that :class:`ReadsParts`).
     """
 
     build: Build
@@ -83,6 +105,7 @@ class Request:
     count: bool = False
     cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
     watched: tuple[str, ...] = ()
+    parts: Mapping[str, Parts] = field(factory=dict, repr=False)
 
 
 @frozen
@@ -153,8 +176,8 @@ class LaunchCounters:
 
     ``touched`` maps each buffer to the distinct 32-byte sectors that the blocks that ran read and wrote (the least
     DRAM traffic); ``block_touched`` is the same summed over single blocks, so that re-use between blocks shows.
-    ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``special`` (sfu), ``load``, ``store``, ``shared``, ``atomic``,
-    ``barrier``, ``shuffle``, ``branch``, ``convert``, ``other``.
+    ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``multiply`` (of whole numbers), ``special`` (sfu), ``load``,
+    ``store``, ``shared``, ``atomic``, ``barrier``, ``shuffle``, ``branch``, ``convert``, ``other``.
 
     ``queued`` counts the operations of atomics on each buffer that wait for one another where they meet in a 32-byte
     sector (see ``emulator.contention``), ``queued_at_one`` those in the sector that got most, among the sectors that
@@ -190,7 +213,7 @@ class Answer:
     output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell
     (None otherwise).
     ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one. ``changed`` are
-    the watched buffers that the run wrote to.
+    the watched buffers that the run wrote to, ``digests`` those of the outputs with parts.
     """
 
     status: str
@@ -203,6 +226,15 @@ class Answer:
     thread_instructions: int = 0
     complete: bool = True
     changed: frozenset[str] = frozenset()
+    digests: Mapping[str, Digest] = field(factory=dict)
+
+
+@runtime_checkable
+class ReadsParts(Protocol):
+    """A device that gives back parts and digests of large outputs, where ``reads_parts``."""
+
+    @property
+    def reads_parts(self) -> bool: ...
 
 
 class Device(Protocol):

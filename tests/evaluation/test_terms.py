@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from agent.evaluation.counting import Recipe
-from agent.evaluation.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR, Estimate, Headroom, room
+from agent.evaluation.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR, Estimate, Headroom, headroom_of
 from agent.evaluation.opcodes import steps
 from agent.evaluation.traffic import Load, load
 from agent.execution.compiler.result import Resources
@@ -158,7 +158,7 @@ NEAR = Estimate(
 
 class TestHeadroom:
     def test_near_the_memory_floor_nothing_is_left(self) -> None:
-        found = room(NEAR, H200)
+        found = headroom_of(NEAR, H200)
         assert (found.floor, found.exhausted) == (MEMORY_FLOOR, True)
         assert found.ratio == pytest.approx(1.03)
 
@@ -173,7 +173,7 @@ class TestHeadroom:
         ids=["sectors", "bank conflicts", "atomics", "barriers"],
     )
     def test_unless_another_resource_is_far_from_ideal(self, changed: dict[str, dict[str, float]]) -> None:
-        found = room(evolve(NEAR, **changed), H200)
+        found = headroom_of(evolve(NEAR, **changed), H200)
         assert not found.exhausted
         assert "near the floor by estimate, but" in found.note
 
@@ -181,10 +181,10 @@ class TestHeadroom:
         """Traffic of a millisecond, arithmetic of ten, in twenty: 2x to the arithmetic floor, not 20x to the other.
         That another algorithm may need less keeps the search going."""
         computing = evolve(NEAR, seconds=20e-3, arithmetic="fp32 throughput", arithmetic_seconds=10e-3)
-        found = room(computing, H200)
+        found = headroom_of(computing, H200)
         assert found.floor == ARITHMETIC_FLOOR
         assert found.ratio == pytest.approx(2.0)
-        assert not room(evolve(computing, seconds=10.1e-3), H200).exhausted
+        assert not headroom_of(evolve(computing, seconds=10.1e-3), H200).exhausted
 
     def test_without_an_estimate_a_search_goes_on(self) -> None:
         assert not Headroom(None, 0, 0, "no counts").exhausted

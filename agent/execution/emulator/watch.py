@@ -220,6 +220,7 @@ def launch_counters(
 
 
 _COMPOUND = frozenset(("div", "rem", "sqrt", "rcp", "rsqrt"))
+_MULTIPLIES = frozenset(("mul", "mad", "mul24", "mad24"))
 _SPECIAL = frozenset("rcp sqrt rsqrt ex2 lg2 sin cos tanh".split())  # noqa: SIM905
 _SHUFFLES = frozenset("shfl vote match redux activemask elect".split())  # noqa: SIM905
 _BRANCHES = frozenset("bra brx call ret exit trap".split())  # noqa: SIM905
@@ -249,4 +250,6 @@ def class_of(instruction: Instruction) -> str:
         return "special"
     if any(kind == "f64" for kind in kinds):
         return "fp64"
-    return "fp32" if any(kind.startswith(("f32", "f16", "bf16")) for kind in kinds) else "int"
+    if any(kind.startswith(("f32", "f16", "bf16")) for kind in kinds):
+        return "fp32"
+    return "multiply" if base in _MULTIPLIES else "int"
