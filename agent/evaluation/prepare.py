@@ -1,6 +1,7 @@
 """Everything about the original that its candidates are judged by, found once."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
@@ -26,6 +27,9 @@ from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 from agent.workload.program import Program
 from agent.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from agent.evaluation.glimpse import Glimpse
 
 _SCREEN_FAMILIES = 4
 """A screen runs the first family, small integers (exact) and two that stress: the full verdict runs all."""
@@ -58,6 +62,7 @@ class Cache:
     declared: Case | None = None
     controls: dict[object, Timed] = field(factory=dict, repr=False)
     room: Headroom | None = None
+    glimpses: "dict[Case, Glimpse | None]" = field(factory=dict, repr=False)
 
 
 @frozen(eq=False)

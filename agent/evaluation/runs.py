@@ -13,7 +13,7 @@ from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
 from agent.execution.compiler.result import Build
-from agent.execution.device import Answer, Bytes, Device, Image, Made, Poison, Recipe, Request
+from agent.execution.device import Answer, Bytes, Device, Image, Made, Parts, Poison, Recipe, Request
 from agent.workload.binding import Bound, BoundBuffer, BoundLaunch
 from agent.workload.dtypes import base, is_float, size_of
 from agent.workload.forms import form
@@ -122,8 +122,10 @@ def run(
     device: Device | None = None,
     seconds: float | None = None,
     bound: Bound | None = None,
+    parts: Mapping[str, Parts] | None = None,
 ) -> Answer:
-    """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents."""
+    """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents; of
+    outputs with ``parts`` only these come back."""
     steps = (bound or before.bound).steps
     chosen = device or setting.device
     watched = () if chosen.emulated else _watched(before)
@@ -142,6 +144,7 @@ def run(
             count=count,
             cancelled=setting.cancelled,
             watched=watched,
+            parts=parts or {},
         )
     )
 

@@ -64,7 +64,7 @@ def truth(bench: Bench, chosen: Case) -> Truth | Answer:
     turned = None if bench.deterministic else runs.run_reordered(bench.setting, bench.build, before)
     oracle = _oracle(bench, before)
     expected = tuple(
-        _expected(bench, buffer, before, answer, written[buffer.name], (moved, turned), oracle, chosen)
+        expected_of(bench, buffer, before, answer, written[buffer.name], (moved, turned), oracle, chosen)
         for buffer in outputs(bound)
     )
     return Truth(chosen, before, expected, written, answer, any(item.oracle is not None for item in expected))
@@ -124,7 +124,7 @@ def _oracle(bench: Bench, before: Contents) -> Answer | None:
     return answer if answer.status == "ok" else None
 
 
-def _expected(
+def expected_of(
     bench: Bench,
     buffer: BoundBuffer,
     before: Contents,
@@ -134,6 +134,8 @@ def _expected(
     oracle: Answer | None,
     chosen: Case,
 ) -> Expected:
+    """The truth about one output. ``written`` marks its bytes; ``variants`` are the original's answers to inputs that
+    moved, or with its blocks in another order; ``oracle`` is the float64 twin's."""
     original = answer.outputs[buffer.name]
     kind = bench.kinds.get(buffer.name, "exact")
     spread, spread_rms, exact, silent, wide = 0.0, 0.0, False, False, None
@@ -215,7 +217,7 @@ def _input(known: Truth, buffer: BoundBuffer, answer: Answer) -> Comparison | No
 
 def _strays(known: Truth, item: Expected, answer: Answer, prior: int) -> Comparison | None:
     """Writes outside the original's written set, and places that the original writes and the candidate does not."""
-    if item.kind in ("multiset", "distribution"):
+    if item.kind == "distribution":
         return None
     was = item.written
     if answer.written is not None:

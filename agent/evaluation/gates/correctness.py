@@ -11,6 +11,7 @@ from agent.evaluation.aimed import Aim, aim, near
 from agent.evaluation.comparators.base import WRONG, Comparison, worst
 from agent.evaluation.contract import element, place, serious
 from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
+from agent.evaluation.glimpse import glimpse, words
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
@@ -28,6 +29,9 @@ LEAST_STEPS = 20_000_000
 
 WHOLE_BUDGET = {"screen": 10_000_000, "full": 200_000_000}
 """Thread-instructions of the original at the largest size that is run whole."""
+
+SHORT = 1 << 16
+"""One more than an unsigned index of 16 bits holds."""
 
 LARGE = 8 << 20
 TOO_LARGE = 1 << 30
@@ -89,6 +93,22 @@ def _cases(trial: Trial) -> Iterator[Case]:
         yield whole
     if prepared.setting.depth == FULL:
         yield from (evolve(case, seed=runs.draw_seed(), alike=True) for case in (_base(trial), whole) if case)
+        yield from _past_short(trial)
+
+
+def _past_short(trial: Trial) -> Iterator[Case]:
+    """Each size alone past what an index of 16 bits holds, where the declared one is not and that runs whole."""
+    prepared = trial.prepared
+    top, bench = declared(prepared.workload), evolve(prepared.bench, setting=prepared.setting)
+    for name, value in prepared.contract.base.items():
+        sizes = {**prepared.contract.base, name: prepared.contract.rules[name].fit(SHORT + value)}
+        if top[name] > SHORT:
+            continue
+        try:
+            if within(bench, sizes, WHOLE_BUDGET[FULL] // 4):
+                yield runs.case(sizes, families(prepared.workload)[0], runs.draw_seed())
+        except WorkloadError:
+            continue
 
 
 def _base(trial: Trial) -> Case:
@@ -225,7 +245,7 @@ def _declared(trial: Trial) -> Ruling:
     known = prepared.sample()
     size = describe(declared(prepared.workload))
     if not prepared.setting.device.emulated:
-        return _one(trial, _declared_case(trial), both=True)
+        return _whole(trial, _declared_case(trial))
     if size in trial.sizes:
         return passed(trial, "")
     if not isinstance(known, Sample):
@@ -235,6 +255,18 @@ def _declared(trial: Trial) -> Ruling:
     ruling = _on_sample(trial, known)
     note = f"the declared size {size}: {known.note}"
     return evolve(ruling, trial=ruling.trial.unchecked(note)) if known.note and ruling.outcome == "passed" else ruling
+
+
+def _whole(trial: Trial, chosen: Case) -> Ruling:
+    """The declared size, all of it. A screen does not fetch large outputs where parts and digests tell."""
+    prepared = trial.prepared
+    assert trial.build is not None
+    try:
+        bound = bound_at(prepared.workload, trial.candidate, dict(chosen.sizes))
+        seen = glimpse(prepared, trial.build, bound, chosen)
+    except WorkloadError as error:
+        return wrong(trial, f"{error} ({chosen})")
+    return _one(trial, chosen, both=True) if seen is None else _record(trial.unchecked(words(chosen)), chosen, *seen)
 
 
 def _declared_case(trial: Trial) -> Case:

@@ -310,12 +310,12 @@ def fill_set(
     the measurement's seed, the call, the set. A module's variable exists once for all sets: it holds what the call's
     first set has, whichever set is filled last, or a set alone would meet other contents than among the others."""
     seed, call, index = key
-    own, common = seed_of(seed, call, index), seed_of(seed, call, 0)
-    byte = prior(own)
+    alone, common = seed_of(seed, call, index), seed_of(seed, call, 0)
+    byte = prior(alone)
     for space in spaces:
         for address in dict.fromkeys(held.shared[space.name]):
             if space.form is not None and space.role in ("in", "inout"):
-                ground.make(space.form.packed(common if space.symbols else own), space.form.count, address)
+                ground.make(space.form.packed(common if space.symbols else alone), space.form.count, address)
             elif space.follows and space.nbytes:
                 kind = ground.runtime.memcpyDeviceToDevice
                 ground.runtime.memcpyAsync(address, ground.masters[space.name], space.nbytes, kind, 0)

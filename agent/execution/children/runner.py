@@ -49,8 +49,9 @@ def main() -> None:
 
     def handle(channel: Channel) -> None:
         request = channel.receive(
-            say.AskCard, say.Warm, say.Job, say.Go, say.Read, timing.Calibrate, timing.Measure, timing.Recompute
-        )
+            say.AskCard, say.Warm, say.Job, say.Go, say.Read,
+            timing.Look, timing.Calibrate, timing.Measure, timing.Recompute,
+        )  # fmt: skip
         if isinstance(request, say.AskCard):
             channel.send(card)
         elif isinstance(request, timing.Calibrate):
@@ -59,6 +60,8 @@ def main() -> None:
             channel.send(measuring.measure(driver, runtime, request, channel))
         elif isinstance(request, timing.Recompute):
             channel.send(measuring.recompute(driver, runtime, request, channel))
+        elif isinstance(request, timing.Look):
+            channel.send(_look(driver, runtime, job[0], memory, request))
         elif isinstance(request, say.Warm):
             channel.send(_warm(runtime, card))
         elif isinstance(request, say.Job):
@@ -260,6 +263,12 @@ def _read(runtime: Any, address: int, request: say.Read) -> say.Chunk:
     held = np.memmap(request.path, np.uint8, "r+", shape=(request.nbytes,))
     runtime.memcpy(held.ctypes.data, address, request.nbytes, runtime.memcpyDeviceToHost)
     return say.Chunk(request.region, request.start, b"")
+
+
+def _look(driver: Any, runtime: Any, job: say.Job, memory: Memory, request: timing.Look) -> timing.Looked:
+    address = memory.addresses[request.output.name]
+    data = b"".join(_copy_out(runtime, address + start, stop - start).tobytes() for start, stop in request.pieces)
+    return timing.Looked(data, _ours(driver, runtime, job, memory).digest(request.output, address, request.key))
 
 
 def _words(error: Exception, job: say.Job) -> str:

@@ -72,6 +72,24 @@ class Output:
 
 
 @frozen
+class Look:
+    """Ask, after a run, for the byte ranges ``pieces`` of the region that ``output`` names, and for the digest of all
+    of it with ``key``. Answered by :class:`Looked`."""
+
+    output: Output
+    pieces: tuple[tuple[int, int], ...]
+    key: int
+
+
+@frozen
+class Looked:
+    """The pieces one after another, and the digest."""
+
+    data: bytes = field(repr=False)
+    digest: bytes = field(repr=False)
+
+
+@frozen
 class Measure:
     """Time the sides against one another. Chunks of the spaces that say so follow; answered by :class:`Measured`.
 

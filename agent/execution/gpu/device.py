@@ -15,10 +15,10 @@ import numpy as np
 from attrs import evolve
 
 from agent.execution.children import gpu_messages as say
-from agent.execution.children.timing_messages import Calibrate, Calibrated, Measure, Measured, Recompute
+from agent.execution.children.timing_messages import Calibrate, Calibrated, Look, Looked, Measure, Measured, Recompute
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.compiler.slices import mend_compiler
-from agent.execution.device import Answer, Bytes, Fault, Request, Where
+from agent.execution.device import Answer, Bytes, Digest, Fault, Request, Where
 from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, contents, make_job
 from agent.execution.gpu.lock import LockCancelled
@@ -61,6 +61,11 @@ class Gpu:
     def arch(self) -> str:
         """What to compile for: ``sm_90``."""
         return f"sm_{self.card.capability}"
+
+    @property
+    def reads_parts(self) -> bool:
+        """Whether our own kernels, which digest, are there."""
+        return not isinstance(support(self.arch), CompileFailure)
 
     def run(self, request: Request) -> Answer:
         """Run it; whatever happens to the runner, the answer says so and the next run is none the worse."""
@@ -199,12 +204,10 @@ class Gpu:
         if ran.kind:
             return _failed(ran)
         sizes = {image.name: image.nbytes for image in request.images}
-        outputs = child.converse(
-            lambda channel: {name: _download(channel, name, sizes[name]) for name in request.outputs},
-            START_SECONDS + traffic,
-            request.cancelled,
+        outputs, digests = child.converse(
+            lambda channel: _fetched(channel, request, sizes), START_SECONDS + traffic, request.cancelled
         )
-        return _finished(ran, outputs, sizes)
+        return evolve(_finished(ran, outputs, sizes), digests=digests)
 
 
 def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
@@ -236,6 +239,21 @@ def _upload(channel: Channel, job: say.Job, request: Request) -> say.Prepared:
                 channel.send(chunk)
     reply: say.Prepared = channel.receive(say.Prepared)
     return reply
+
+
+def _fetched(channel: Channel, request: Request, sizes: dict[str, int]) -> tuple[dict[str, Bytes], dict[str, Digest]]:
+    """Each output: whole, or its parts and its digest."""
+    outputs: dict[str, Bytes] = {}
+    digests: dict[str, Digest] = {}
+    for name in request.outputs:
+        wanted = request.parts.get(name)
+        if wanted is None:
+            outputs[name] = _download(channel, name, sizes[name])
+            continue
+        look = Look(racing.lanes_of(name, sizes[name], wanted.dtype), wanted.ranges, wanted.key)
+        seen = _ask(channel, look, Looked)
+        outputs[name], digests[name] = np.frombuffer(seen.data, np.uint8), racing.digest_of(seen.digest)
+    return outputs, digests
 
 
 def _download(channel: Channel, name: str, nbytes: int) -> Bytes:

@@ -30,7 +30,7 @@ def make_job(request: Request, support: bytes = b"") -> say.Job:
         regions = tuple(map(_made, regions, request.images))
         regions = tuple(evolve(region, watched=region.name in request.watched) for region in regions)
     steps = tuple(make_step(step, build.entries, names) for step in request.steps)
-    needed = any(region.made is not None or region.watched for region in regions)
+    needed = any(region.made is not None or region.watched for region in regions) or bool(request.parts)
     return say.Job(build.cubin, regions, steps, support if needed else b"")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from agent.execution.children import timing_messages as say
 from agent.execution.children.gpu_messages import Chunk
 from agent.execution.compiler.result import Build
-from agent.execution.device import Image, Recipe
+from agent.execution.device import Digest, Image, Recipe
 from agent.execution.gpu.jobs import BadRequest, contents, make_step
 from agent.execution.nvml import throttled
 from agent.execution.timing import Entry, Race, Timed, digest_layout
@@ -105,12 +105,24 @@ def _outputs(bound: Bound, unordered: frozenset[str]) -> tuple[say.Output, ...]:
 
 def _output(buffer: BoundBuffer, unordered: bool) -> say.Output:
     """Lane by lane; element by element where the order is open, as the lanes of one element stay together."""
-    scalar = dtypes.base(buffer.dtype)[0]
-    number = NUMBERS.get(scalar, -1) if dtypes.is_float(buffer.dtype) else -1
-    width = dtypes.size_of(buffer.dtype) if unordered else dtypes.size_of(scalar)
-    if width != dtypes.size_of(scalar):
-        number = -1
-    return say.Output(buffer.name, buffer.nbytes // width, width, number, unordered)
+    found = lanes_of(buffer.name, buffer.nbytes, buffer.dtype)
+    width = dtypes.size_of(buffer.dtype)
+    if not unordered:
+        return found
+    return say.Output(buffer.name, buffer.nbytes // width, width, found.dtype if width == found.width else -1, True)
+
+
+def lanes_of(name: str, nbytes: int, dtype: str) -> say.Output:
+    """A buffer as it is digested lane by lane."""
+    scalar = dtypes.base(dtype)[0]
+    width = dtypes.size_of(scalar)
+    return say.Output(name, nbytes // width, width, NUMBERS.get(scalar, -1) if dtypes.is_float(dtype) else -1)
+
+
+def digest_of(data: bytes) -> Digest:
+    """One digest as a value."""
+    found = np.frombuffer(data, digest_layout(say.GROUPS))[0]
+    return Digest(int(found["hash"]), tuple(map(float, found["sum"])), tuple(map(float, found["magnitude"])))
 
 
 def timed(measured: say.Measured, race: Race, foreign: int) -> Timed:
