@@ -207,6 +207,10 @@ def _buffers(draft: Draft, workload: Workload) -> dict[str, str]:
         held = draft.facts.memories[memory].name
         if held not in names:
             names[held] = held if held not in taken else f"scratch_{held}"
+    for memory in draft.facts.memories:  # those that are only exchanged
+        found = _buffer_of(memory.name, workload)
+        if found is not None and found not in names.values():
+            names.setdefault(memory.name, found)
     return names
 
 
@@ -268,7 +272,7 @@ def _renamed(step: Step, names: Mapping[str, str], numbers: Mapping[str, Express
             step.kernel, (gx, gy, gz), (bx, by, bz), rewrite(step.shared), tuple(map(rewrite, step.arguments))
         )
     if isinstance(step, Swap):
-        return Swap(names[step.first], names[step.second])
+        return Swap(names.get(step.first, step.first), names.get(step.second, step.second))
     if isinstance(step, Fill):
         return evolve(step, buffer=names[step.buffer])
     if isinstance(step, Copy):
