@@ -22,6 +22,10 @@ BIG = SM.shared_per_sm // 2
 SMS, L2 = 132, 40 << 20
 """Multiprocessors of the card, and what of its L2 holds (bytes) while as much again is written through it."""
 
+IN_FLIGHT = 32 << 10
+"""Bytes that an SM must have asked for to get its share of DRAM's bandwidth: 4.3 TB/s over 132, for some 0.8 us, and a
+little more."""
+
 WORTH_KEEPING = 0.4
 LEAST = 0.3
 THREADS = (256, 512, 1024)
@@ -171,7 +175,8 @@ def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant |
     if not blocks:
         return None
     sharing = next((n for n in blocks[1:] if _stays(found, view, max(counts), n)), blocks[0])
-    enough = [n for n in counts if n * sharing >= 1024]
+    wide = max(width for width in widths if width * found.element <= 16 or width == widths[0])
+    enough = [n for n in counts if n * sharing * wide * found.element >= IN_FLIGHT]
     return Variant(
         "packs in larger blocks" if sizes else "packs",
         "few blocks with a row each fit on an SM, so each gets enough threads, and these wide accesses, to keep its "
@@ -183,7 +188,7 @@ def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant |
         ),
         (
             Tunable("threads", counts, min(enough, default=max(counts)), "threads a block"),
-            Tunable("width", widths, widths[-1], "neighbouring elements a thread"),
+            Tunable("width", widths, wide, "neighbouring elements a thread"),
             Tunable("blocks", blocks, sharing, "blocks that share an SM's memory"),
         ),
     )  # fmt: skip

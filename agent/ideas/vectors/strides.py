@@ -7,6 +7,7 @@ from tree_sitter import Node
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, number, unknown
 from agent.analysis.loops import Loop
+from agent.analysis.patterns.settled import settled
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import (
     arguments,
@@ -19,6 +20,7 @@ from agent.analysis.syntax import (
     statement_of,
     text,
 )
+from agent.analysis.values import dependence
 from agent.ideas.elements.places import thread_number
 from agent.ideas.rewriting import source_text
 from agent.ideas.view import View
@@ -88,12 +90,15 @@ def _carried(view: View, loop: Loop) -> str | None:
         if inside and not symbol.is_memory:
             if not _folds(view, symbol, loop):
                 return f"{symbol.name} is carried from one element to the next"
-        elif not symbol.is_memory and any(one.startswith("threadIdx") for one in _sources(view, symbol)):
+        elif not symbol.is_memory and any(one.startswith("threadIdx") for one in _sources(view, symbol, node)):
             return f"`{symbol.name}` in the loop's body depends on the thread, and not through {loop.variable.name}"
     return None
 
 
-def _sources(view: View, symbol: Symbol) -> frozenset[str]:
+def _sources(view: View, symbol: Symbol, use: Node) -> frozenset[str]:
+    last = settled(use, symbol, view.facts)
+    if last is not None:
+        return dependence(last.child_by_field_name("right"), view.facts.scope)
     return view.facts.scope.sources.get(symbol, frozenset())
 
 
@@ -138,12 +143,25 @@ def _of_block(view: View, loop: Loop) -> str | None:
         if not folded or inside or not access.writes or access.space != "global":
             continue
         depends = frozenset({"unknown"}) if access.index is None else access.index.depends
-        own = any(view.facts.symbols.resolve(one) in folded for one in _names(statement_of(access.node)))
+        own = any(_own_share(view, loop, one, folded) for one in _names(statement_of(access.node)))
         if own and {"threadIdx.x", "unknown"} & depends:
             return "each thread would add up other elements than now, and what it makes of them is stored"
         if grid and (not access.atomic or {"blockIdx.x", "unknown"} & depends):
             return "each block would add up other elements than now, and what it makes of them is stored"
     return None
+
+
+def _own_share(view: View, loop: Loop, use: Node, folded: set[Symbol]) -> bool:
+    """Whether a name holds what the loop made of a thread's share, and was given nothing else since."""
+    symbol = view.facts.symbols.resolve(use)
+    if symbol is None or symbol not in folded:
+        return False
+    last = settled(use, symbol, view.facts)
+    return (
+        last is None
+        or last.start_byte < loop.node.end_byte
+        or any(view.facts.symbols.resolve(one) in folded for one in _names(last.child_by_field_name("right") or last))
+    )
 
 
 def _names(node: Node) -> list[Node]:
