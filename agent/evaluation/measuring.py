@@ -44,17 +44,27 @@ ASIDE = Effort(1, (6, 8), 0.3, 0)
 
 @frozen
 class Unmeasured:
-    """Why there is no figure. ``wrong``: because the candidate did something that no right one does; ``cancelled``."""
+    """Why there is no figure. ``wrong``: because the candidate did something that no right one does. ``again``: because
+    of what may have been chance, and is another time's to tell."""
 
     reason: str
     wrong: bool = False
+    again: bool = False
 
 
 def measure(
     trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None = None
 ) -> Measurement | Unmeasured:
-    """Time the candidate at ``sizes``. Raises WorkloadError where they cannot be bound. ``alone``: the original
-    against itself, where that was timed already."""
+    """Time the candidate at ``sizes``, a second time where the first may have gone astray by chance. Raises
+    WorkloadError where they cannot be bound. ``alone``: the original against itself, where that was timed already."""
+    found = _once(trial, timer, sizes, effort, alone)
+    if isinstance(found, Unmeasured) and found.again and not trial.prepared.setting.cancelled():
+        trial.prepared.cache.controls.pop(_key(sizes, effort), None)
+        found = _once(trial, timer, sizes, effort, alone)
+    return found
+
+
+def _once(trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None) -> Measurement | Unmeasured:
     prepared = trial.prepared
     assert trial.build is not None
     original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
@@ -85,7 +95,7 @@ def control(prepared: Prepared, timer: Timer, sizes: Sizes, effort: Effort) -> T
     """The original against itself, in a process that never saw a candidate. A screen uses one for all candidates.
     Raises WorkloadError where the sizes cannot be bound."""
     original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
-    key = (tuple(sizes.items()), effort)
+    key = _key(sizes, effort)
     held = prepared.cache.controls
     if key in held and effort.processes == 1:
         return held[key]
@@ -94,6 +104,10 @@ def control(prepared: Prepared, timer: Timer, sizes: Sizes, effort: Effort) -> T
         return Unmeasured(f"the original could not be timed: {timed.message or timed.status}")
     held[key] = timed
     return timed
+
+
+def _key(sizes: Sizes, effort: Effort) -> object:
+    return tuple(sizes.items()), effort
 
 
 def _race(prepared: Prepared, sides: tuple[Entry, Entry], effort: Effort) -> Race:
@@ -165,7 +179,7 @@ def summary(
     sets = min(timed.sets for timed in answers)
     doubt = _doubt(answers, control, sets, same_size)
     if doubt:
-        return Unmeasured(doubt)
+        return Unmeasured(doubt, again=True)
     found, own = interval(cold, sets), interval([control.cold], control.sets)
     warm = [timed.warm for timed in answers if timed.warm]
     return Measurement(

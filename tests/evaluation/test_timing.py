@@ -207,6 +207,15 @@ def test_the_original_beside_the_rewrite_must_not_slow_down() -> None:
     assert found.speed.state == "timing not verified" and "in a process that never saw it" in found.speed.note
 
 
+def test_an_original_that_seemed_slower_once_is_timed_again() -> None:
+    """As when the clocks were others in the two processes; and with a control of its own."""
+    races = iter([(OLD, OLD), (2 * OLD, OLD), (OLD, OLD), (OLD, OLD / 2)])
+    card = Clock(times=lambda n, control: next(races))
+    found = verdict(card)
+    assert (found.speed.state, found.speed.ratio) == ("faster", pytest.approx(2.0))
+    assert len(card.races) == 4 and next(races, None) is None
+
+
 def test_the_control_is_timed_once_for_all_screens() -> None:
     card = Clock()
     program, workload = original(TEXT)
