@@ -9,7 +9,7 @@ from tree_sitter import Node
 from agent.ideas.rewriting import indent_of, remove, unused_name
 from agent.search.host.problem import Inexpressible
 from agent.search.host.sites import is_alone, names_in_scope, statement_of
-from agent.search.host.spelling import Speller
+from agent.search.host.spelling import INT_MAX, Speller
 from agent.search.host.writing import Names, allocation, statements
 from agent.source.document import Document
 from agent.source.edits import Edit, line_end
@@ -53,14 +53,19 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
     )
     unit = _unit(document, last)
     indent = indent_of(document, last)
+    numbers, spell = _numbers(run, plan, old, spell, _identifiers(document, last) | set(names.scratch.values()))
     lines = statements(run.new, spell, names, plan, workload, indent, unit)
     if not fresh:
-        return [*(remove(document, place) for place in places[:-1]), _in_place(document, last, lines, [], [])]
-    around = _outermost_loop(last, document, fresh, spell)
+        before = [indent + line for line in numbers]
+        return [*(remove(document, place) for place in places[:-1]), _in_place(document, last, lines, before, [])]
+    around = _outermost_loop(last, document, [*numbers, *_sizes(fresh, spell)])
     if around is None:
         before, after = _memory(fresh, names, spell, indent)
+        before = [*(indent + line for line in numbers), *before]
         return [*(remove(document, place) for place in places[:-1]), _in_place(document, last, lines, before, after)]
-    before, after = _memory(fresh, names, spell, indent_of(document, around))
+    outside = indent_of(document, around)
+    before, after = _memory(fresh, names, spell, outside)
+    before = [*(outside + line for line in numbers), *before]
     end = line_end(document.text)
     margin = indent_of(document, around).encode()
     head = end.join(line.encode() for line in before).lstrip() + end + margin
@@ -71,6 +76,31 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         _in_place(document, last, lines, [], []),
         Edit(Span(around.end_byte, around.end_byte), tail),
     ]
+
+
+def _numbers(run: Run, plan: Plan, old: Plan, spell: Speller, taken: set[str]) -> tuple[list[str], Speller]:
+    """Declarations of the plan's new locals that the new steps use, and how they are spelled from then on."""
+    used = {name for step in run.new for name in _names(step)}
+    used |= {name for one in plan.scratch if one not in old.scratch for name in one.extent.names}
+    lines: list[str] = []
+    for name, value in plan.locals:
+        if name not in used or name not in spell.locals:
+            continue
+        written = unused_name(name, taken)
+        kind = "const size_t" if spell.declared.get(name, 0) > INT_MAX else "const int"
+        lines.append(f"{kind} {written} = {spell.text(value)};")
+        spell = spell.also({name: written})
+    return lines, spell
+
+
+def _names(step: Step) -> frozenset[str]:
+    if isinstance(step, Repeat):
+        heads = [one for one in (step.count, step.start, step.update, step.condition) if one is not None]
+        return frozenset().union(*(one.names for one in heads), *map(_names, step.body))
+    if isinstance(step, Swap | Fill | Copy):
+        return frozenset()
+    parts = (*step.grid, *step.block, step.shared, *step.arguments)
+    return frozenset().union(*(one.names for one in parts))
 
 
 def _memory(fresh: Sequence[Scratch], names: Names, spell: Speller, indent: str) -> tuple[list[str], list[str]]:
@@ -132,14 +162,17 @@ def _loop(sites: Sequence[LaunchSite], document: Document, depth: int) -> Node:
     return loop
 
 
-def _outermost_loop(place: Node, document: Document, fresh: Sequence[Scratch], spell: Speller) -> Node | None:
-    """The outermost loop around a place, if scratch can be allocated before it: every name is known there already."""
+def _sizes(fresh: Sequence[Scratch], spell: Speller) -> list[str]:
+    return [spell.bytes(one.extent, one.dtype) for one in fresh]
+
+
+def _outermost_loop(place: Node, document: Document, texts: Sequence[str]) -> Node | None:
+    """The outermost loop around a place, if what stands in ``texts`` can be said before it already."""
     loops = [above for above in ancestors(place) if above.type in LOOPS]
     if not loops:
         return None
     outer = loops[-1]
     seen = names_in_scope(document, outer)
-    texts = [spell.bytes(one.extent, one.dtype) for one in fresh]
     used = set(re.findall(r"[A-Za-z_]\w*", " ".join(texts))) - {"sizeof", "size_t"}
     block = outer.parent is not None and outer.parent.type == "compound_statement"
     return outer if block and all(one in seen or not _is_local(one, document, place) for one in used) else None

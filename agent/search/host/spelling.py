@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agent.search.host.problem import Inexpressible
 from agent.search.host.sites import arguments_of, names_in_scope, statement_of
@@ -17,7 +17,7 @@ from agent.workload.plan import Grid, Launch, Plan
 from agent.workload.workload import Workload
 
 _SIMPLE = re.compile(r"[A-Za-z_][\w.]*|\d+|[A-Za-z_]\w*\([^()]*\)")
-_INT_MAX = 2**31 - 1
+INT_MAX = 2**31 - 1
 
 
 @frozen
@@ -52,14 +52,16 @@ class Speller:
         """The bytes of a buffer; with ``size_t`` arithmetic where ``int`` would overflow near the declared sizes."""
         element = f"sizeof({dtypes.c_name(dtype)})" if not dtypes.is_raw(dtype) else str(dtypes.size_of(dtype))
         try:
-            wide = extent.evaluate(self.declared) * 4 > _INT_MAX
+            wide = extent.evaluate(self.declared) * 4 > INT_MAX
         except ExpressionError:
             wide = True
         text = self._written(extent, wide)
         return f"{element} * {text}" if _SIMPLE.fullmatch(text) else f"{element} * ({text})"
 
     def also(self, told: Mapping[str, str]) -> "Speller":
-        return Speller(self.place, self.same, {**self.told, **told}, self.seen, self.locals, self.values, self.declared)
+        """The same with further names; a local of the plan among them is no longer told by what it stands for."""
+        left = {one: value for one, value in self.locals.items() if one not in told}
+        return evolve(self, told={**self.told, **told}, locals=left)
 
     def _written(self, expression: Expression, wide: bool) -> str:
         plain = _without_calls(expression.substitute(self.locals)).simplify()

@@ -309,6 +309,29 @@ def test_a_loop_that_does_more_is_not_replaced() -> None:
     assert "does more" in edits.by_hand
 
 
+def test_a_plan_s_own_numbers_are_declared_once() -> None:
+    host, _, _ = edited(
+        "layernorm",
+        "layernorm",
+        STATISTICS,
+        """
+        local parts = min(cols / 1024 + 1, 66)
+        scratch part: f32[rows * parts]
+        launch statistics<<<dim3(parts, rows), 256>>>(x, part, rows, cols)
+        launch normalise<<<dim3(parts, rows), 256>>>(x, part, y, rows, cols)
+        """,
+    )
+    assert (
+        """\
+    const int parts = cols / 1024 + 1 < 66 ? cols / 1024 + 1 : 66;
+    float* part = nullptr;
+    cudaMalloc(&part, sizeof(float) * (rows * parts));
+    statistics<<<dim3(parts, rows), 256>>>(x, part, rows, cols);
+"""
+        in host
+    )
+
+
 def test_a_byte_count_that_would_overflow_is_computed_wide() -> None:
     document = read(str(FIXTURES / "softmax.cu"))
     workload = find_workload(document, document.kernel("softmax"))
