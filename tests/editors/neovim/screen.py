@@ -45,9 +45,9 @@ def main() -> int:
 
     try:
         check("terminal: the lens stands on the kernel", terminal.wait("on sm_", "1 hint", "Suggest ideas | Optimize"))
+        terminal.type(":7\r")
         counted = "x[row * cols + col]; 16 sectors per request (4 would do)"
         check("terminal: a counted fact stands at the end of its line", terminal.wait(counted, seconds=120))
-        terminal.type(":7\r")
         hint = "threadIdx.y the column: 16 sectors per request, 4 with x and y exchanged\n"
         check("terminal: the whole hint of the line, once", terminal.wait(hint))
         terminal.type(":CudaLsp optimize\r")
