@@ -106,7 +106,7 @@ def _total(counts: Counts, build: Build, setting: Setting) -> Estimate:
     for item, times in loads:
         totals.update({name: value * times for name, value in item.counts.items()})
         terms.update({name: value * times for name, value in item.terms.items()})
-    needed = {name: sum(item.terms[name] * item.busy * times for item, times in loads) for name in ARITHMETIC}
+    needed = {name: sum(item.arithmetic[name] * times for item, times in loads) for name in ARITHMETIC}
     arithmetic = max(needed, key=lambda name: needed[name])
     return Estimate(
         seconds=seconds,

@@ -22,7 +22,7 @@ Two kernels closer than MODEL_ERROR are not told apart.
 from collections.abc import Mapping
 from math import ceil
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agent.evaluation.caches import LINE, SECTOR, moved
 from agent.evaluation.chain import chain
@@ -52,8 +52,8 @@ class Load:
     dram_bytes: float
     compulsory_bytes: float
     counts: Mapping[str, float]
-    busy: float = 1.0
-    """The part of the card's SMs that get a block."""
+    arithmetic: Mapping[str, float] = field(factory=dict)
+    """Seconds that what is computed takes by kind (ARITHMETIC), without addresses, on all of the card's SMs."""
 
     @property
     def seconds(self) -> float:
@@ -84,6 +84,10 @@ def load(
         "L2 bandwidth": sectors.l2 * SECTOR / target.l2_bytes_per_s,
         **{name: value / target.clock_hz for name, value in clocks.items()},
     }
+    busy = min(1.0, blocks / target.sms)
+    arithmetic = {name: terms[name] * busy for name in ARITHMETIC}
+    multiplied = counted.mix.get("multiply", 0) * scale * 32 / target.sm.fp32 / target.sms / target.clock_hz
+    arithmetic["fp32 throughput"] = max(0.0, arithmetic["fp32 throughput"] - multiplied)
     counts = {
         "sectors": counted.total("sectors") * scale,
         "ideal sectors": counted.total("ideal_sectors") * scale,
@@ -94,7 +98,7 @@ def load(
         "barriers": counted.total("barriers") * scale,
         "atomics": counted.total("atomics") * scale,
     }
-    return Load(terms, sectors.dram * SECTOR, sectors.compulsory * SECTOR, counts, min(1.0, blocks / target.sms))
+    return Load(terms, sectors.dram * SECTOR, sectors.compulsory * SECTOR, counts, arithmetic)
 
 
 def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) -> dict[str, float]:

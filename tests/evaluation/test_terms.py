@@ -137,6 +137,17 @@ def test_divisions_cost_what_they_become() -> None:
     assert found_with["fp32 throughput"] == pytest.approx(56 * 32 / 128 * BLOCKS / SMS / CLOCK)
 
 
+def test_addresses_are_no_part_of_the_arithmetic_floor() -> None:
+    """16 multiplications of addresses share the pipe of 32 of numbers, which alone are needed. A grid of half as many
+    blocks as SMs takes as long, and could take half as long on all of them."""
+    counted = evolve(ONE, mix={"fp32": 32, "multiply": 16})
+    assert found(counted).terms["fp32 throughput"] == pytest.approx(48 * 32 / 128 * BLOCKS / SMS / CLOCK)
+    assert found(counted).arithmetic["fp32 throughput"] == pytest.approx(32 * 32 / 128 * BLOCKS / SMS / CLOCK)
+    few = load(counted, 66, {"x": BLOCKS * 1024}, SMALL, 0, H200)
+    assert few.terms["fp32 throughput"] == pytest.approx(48 * 32 / 128 / CLOCK)
+    assert few.arithmetic["fp32 throughput"] == pytest.approx(32 * 32 / 128 / 2 / CLOCK)
+
+
 @pytest.mark.parametrize("opcode", ["rsqrt.approx.f32", "rcp.approx.ftz.f32", "ex2.approx.ftz.f32", "mad.lo.s32"])
 def test_what_is_one_instruction_is_one(opcode: str) -> None:
     assert steps(opcode).total == 0
