@@ -34,22 +34,28 @@ def least(prepared: Prepared, figures: Figures) -> Floor | str:
     return floor(estimate.needed_bytes, sum(buffer.nbytes for buffer in outputs(bound)), figures)
 
 
+def original_seconds(prepared: Prepared) -> float | str:
+    """What the original takes at the declared size on the card that there is, or why nobody could measure it."""
+    timer = prepared.setting.device
+    if not isinstance(timer, Timer):
+        return "nothing can be timed on this device"
+    try:
+        timed = control(prepared, timer, declared(prepared.workload), SCREEN)
+    except WorkloadError as error:
+        return str(error)
+    return timed.reason if isinstance(timed, Unmeasured) else seconds([timed.cold], 0)
+
+
 def _measured(prepared: Prepared) -> Headroom | None:
     timer, estimate = prepared.setting.device, prepared.original_estimate
     if not isinstance(timer, Timer) or not isinstance(estimate, Estimate) or prepared.setting.cancelled():
         return None
     figures = timer.figures()
     found = figures if isinstance(figures, str) else least(prepared, figures)
-    if isinstance(found, str):
+    taken = found if isinstance(found, str) else original_seconds(prepared)
+    if isinstance(found, str) or isinstance(taken, str):
         return None
-    try:
-        timed = control(prepared, timer, declared(prepared.workload), SCREEN)
-    except WorkloadError:
-        return None
-    if isinstance(timed, Unmeasured):
-        return None
-    taken, shortest = seconds([timed.cold], 0), max(found.seconds, LAUNCH_SECONDS)
-    ratio = taken / shortest
+    ratio = taken / max(found.seconds, LAUNCH_SECONDS)
     notes = [f"{taken * 1e6:.2f} us; {found.words}"]
     if found.seconds < LAUNCH_SECONDS:
         notes.append("so small that a launch takes longer than the work")

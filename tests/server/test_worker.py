@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from agent.execution.timing import Race, Timed
 from agent.search import events
 from agent.source.document import parse
 from agent.workload.directive import read_directive
@@ -15,7 +16,8 @@ from cuda_lsp.jobs.stages import stage
 from cuda_lsp.terminal.exits import CommandError
 from cuda_lsp.worker.asked import Options, Task
 from cuda_lsp.worker.messages import Ended, Message, Staged
-from cuda_lsp.worker.tasks import kinds, run
+from cuda_lsp.worker.tasks import benchmark, kinds, run
+from tests.evaluation.test_timing import Clock
 from tests.server.texts import SCALE
 
 RACE = """
@@ -159,6 +161,26 @@ def test_what_does_not_compile_is_a_failure() -> None:
 def test_a_benchmark_says_that_nothing_was_measured() -> None:
     ended, _ = done(task("benchmark", SCALE, "scale", target="A100"))
     assert "measured" in ended.message and "Estimated on A100: " in ended.message and "limited by" in ended.message
+
+
+class Crowded(Clock):
+    """A card that has no room to time anything."""
+
+    def race(self, race: Race) -> Timed:
+        return Timed("refused", "the card is full")
+
+
+def test_a_benchmark_is_measured_where_there_is_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, card = benchmark.setting_of, Clock(peak=1e9)
+    monkeypatch.setattr(benchmark, "setting_of", lambda asked, opened: evolve(plain(asked, opened), device=card))
+    ended, _ = done(task("benchmark", SCALE, "scale"))
+    assert ended.reason == "measured" and "scale: measured on Test card: 1 ms" in ended.message
+    assert "above its floor there" in ended.message and "stimated" not in ended.message
+    assert any("Test card was measured to do" in line for line in ended.lines)
+    card = Crowded()
+    ended, _ = done(task("benchmark", SCALE, "scale"))
+    assert ended.reason == "estimated"
+    assert "nothing was measured: " in ended.message and "the card is full" in ended.message
 
 
 def test_every_event_has_words_or_changes_nothing() -> None:

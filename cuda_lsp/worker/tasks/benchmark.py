@@ -1,8 +1,10 @@
-"""How long does this kernel take? Measured nowhere yet but on a card; without one, an estimate that says so."""
+"""How long does this kernel take? Measured where there is a card; without one, an estimate that says so."""
 
-from agent.evaluation.estimate import headroom
+from agent.evaluation.prepare import Prepared
+from agent.evaluation.room import original_seconds, room
 from agent.execution.gpu import why_no_gpu
-from cuda_lsp.terminal.render import down, size
+from agent.execution.timing import Timer
+from cuda_lsp.terminal.render import down, duration, size
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.opening import open_task, setting_of
@@ -11,27 +13,38 @@ from cuda_lsp.worker.tasks.verify import prepared_or_error
 
 
 def run(task: Task, tell: Tell) -> Ended:
-    """The estimated time on the target, with what limits it and how far it is from the floor."""
+    """The time on the card, or an estimate for the target with what limits it; and how far that is from the floor."""
     opened = open_task(task)
     setting = setting_of(task, opened)
     prepared = prepared_or_error(opened, setting, tell)
-    name, target = opened.kernel.qualified_name, setting.target.name
+    name = opened.kernel.qualified_name
+    taken: float | str = original_seconds(prepared) if isinstance(setting.device, Timer) else ""
+    if isinstance(taken, float):
+        message = f"{name}: measured on {setting.device.name}: {duration(taken)}{_floor(prepared)}"
+        return Ended("measured", message, lines=_lines(prepared))
     missing = why_no_gpu()
-    why = f"nothing can be measured here ({missing})" if missing else "nothing was measured: no timing on a card yet"
+    why = f"nothing was measured: {taken}" if taken else "nothing can be measured here"
+    why += f" ({missing})" if missing and not taken else ""
     estimated = prepared.original_estimate
     if isinstance(estimated, str):
         return Ended("no figure", f"{name}: {why}, and there is no estimate either: {estimated}")
-    room = headroom(prepared)
-    floor = f"; {down(room.ratio)} above its floor there" if room.ratio is not None else ""
-    message = f"{name}: {why}. Estimated on {target}: {_time(estimated.seconds)}, limited by {estimated.limit}{floor}"
+    limit = f"{duration(estimated.seconds)}, limited by {estimated.limit}{_floor(prepared)}"
+    message = f"{name}: {why}. Estimated on {setting.target.name}: {limit}"
+    return Ended("estimated", message, lines=_lines(prepared))
+
+
+def _floor(prepared: Prepared) -> str:
+    found = room(prepared)
+    return f"; {down(found.ratio)} above its floor there" if found.ratio is not None else ""
+
+
+def _lines(prepared: Prepared) -> tuple[str, ...]:
+    """What was counted, and what the figures rest on."""
+    estimated = prepared.original_estimate
+    if isinstance(estimated, str):
+        return (f"no counters: {estimated}",)
     counted = f"{size(estimated.dram_bytes)} of DRAM traffic counted, {size(estimated.needed_bytes)} needed"
     figures = [f"{counter}: {value:.4g}" for counter, value in estimated.counts.items()]
-    return Ended("estimated", message, lines=(counted, *figures, *([estimated.note] if estimated.note else [])))
-
-
-def _time(seconds: float) -> str:
-    """``1.12 ms``."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    found = room(prepared)
+    note = found.note if found.measured else estimated.note
+    return (counted, *figures, *([note] if note else []))
