@@ -31,6 +31,7 @@ return {
     ['cuda-lsp/review'] = function(err, review, context)
       show(context.client_id)(err, review)
     end,
+    ['textDocument/inlayHint'] = require('cuda_lsp.inlay_hints').show,
     ['cuda-lsp/askText'] = messages.ask_text,
     ['window/showMessage'] = messages.show,
     ['window/showMessageRequest'] = messages.ask,
