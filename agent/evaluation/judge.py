@@ -70,7 +70,7 @@ def _verdict(trial: Trial, results: tuple[GateResult, ...], last: Ruling) -> Ver
         precision=_precision(trial, state),
         speed=_speed(trial, estimated) if state == "right" else Speed("none", note=f"the rewrite is {state}"),
         gates=results,
-        evidence=_evidence(trial, estimated),
+        evidence=_evidence(trial, estimated, any(item.gate == "memory" for item in results)),
     )
 
 
@@ -127,9 +127,9 @@ def _better(errors: list[Errors]) -> bool:
     return any(original > 0 for _, original in pairs) and all(mine <= BETTER * theirs for mine, theirs in pairs)
 
 
-def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
+def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
     prepared = trial.prepared
-    setting, tested = prepared.setting, prepared.selftest
+    setting, tested, built = prepared.setting, prepared.selftest, trial.build or prepared.build
     return Evidence(
         original_hash=fingerprint(prepared.original),
         candidate_hash=fingerprint(trial.candidate),
@@ -144,7 +144,7 @@ def _evidence(trial: Trial, estimated: Estimate | str) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond)),
+        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond, races, built.ptx)),
         tool=tool(),
         timing=_timing(trial),
     )

@@ -1,5 +1,7 @@
 """What no verdict of this kind checks, whatever the kernel: said beside each one, so that nobody has to guess."""
 
+import re
+
 from agent.evaluation.sizes import declared
 from agent.workload.dtypes import is_float, is_raw
 from agent.workload.workload import Access, Buffer, Workload
@@ -7,13 +9,18 @@ from agent.workload.workload import Access, Buffer, Workload
 _NARROW = ("i8", "u8", "bool")
 
 
-def limits(workload: Workload, beyond: bool) -> tuple[str, ...]:
-    """In words; ``beyond`` says that larger sizes than the declared ones ran.
+_HANDS_OVER = re.compile(r"^\s*(?:@\S+\s+)?(?:(?:membar|fence)\.|\S+\.(?:acquire|acq_rel)\.)", re.MULTILINE)
 
-    Races on global memory show only where the order of blocks matters to a result: threads of one block that meet there
-    are not told apart.
+
+def limits(workload: Workload, beyond: bool, races: bool = True, ptx: str = "") -> tuple[str, ...]:
+    """In words; ``beyond`` says that larger sizes than the declared ones ran, ``races`` that races were looked for.
+
+    Races are found on one interleaving, whatever the results: two accesses that nothing orders show in any. Only where
+    ``ptx`` lets blocks hand data to one another, by fences and flags, may what a thread does hang on who came first.
     """
-    found = ["races on global memory within a launch"]
+    found = [] if races else ["races within a launch"]
+    if races and _HANDS_OVER.search(ptx):
+        found.append("blocks that hand data to one another in another order than ran here")
     if declared(workload) and not beyond:
         found.append("sizes above the declared ones")
     assumed = [buffer.name for buffer in workload.buffers if _assumed(buffer)]

@@ -19,7 +19,7 @@ def line_of(text: str, part: str) -> int:
 
 def test_any_size() -> None:
     contract = found(SOFTMAX).contract
-    assert contract.summary == "in bounds, free of shared-memory races, deterministic; any rows >= 1, cols >= 1"
+    assert contract.summary == "in bounds, free of races, deterministic; any rows >= 1, cols >= 1"
     assert not contract.broken
     assert {"base", "plus one", "minus one", "primes", "smallest"} <= set(contract.tried)
 
@@ -145,6 +145,53 @@ def test_a_race_breaks_the_original() -> None:
     assert contract.fault is not None
     assert contract.fault.kind == "shared-memory race"
     assert "threads" in contract.summary
+
+
+IN_PLACE = """
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f32[n] inout
+//   launch   smooth<<<(n + 127) / 128, 128>>>(x, n)
+__global__ void smooth(float* x, int n) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i > 0 && i < n) x[i] = 0.5f * (x[i - 1] + x[i]);
+}
+"""
+
+
+def test_a_stencil_in_place_breaks_the_original() -> None:
+    contract = found(IN_PLACE).contract
+    assert contract.broken
+    assert contract.fault is not None
+    assert contract.fault.kind == "global-memory race"
+    assert contract.fault.other is not None
+    assert "x[" in contract.summary
+
+
+FLAGS = """
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   level: i32[n] inout integers(-1, 3)
+//   buffer   changed: i32[1] inout integers(0, 0)
+//   launch   visit<<<(n + 127) / 128, 128>>>(level, changed, n)
+__global__ void visit(int* level, int* changed, int n) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= n || level[i] != 1) return;
+    for (int k = 1; k <= 3; k++) {
+        int v = (i * 7 + k * 13) % n;
+        if (level[v] == -1) {
+            level[v] = 2;
+            *changed = 1;
+        }
+    }
+}
+"""
+
+
+def test_a_search_by_levels_is_no_broken_original() -> None:
+    contract = found(FLAGS).contract
+    assert not contract.broken, contract.summary
+    assert "free of races but for writes of equal values and values that are tested" in contract.summary
 
 
 STALE = """
@@ -287,7 +334,7 @@ __global__ void twice(const float* x, float* y) {
 
 def test_a_workload_without_sizes() -> None:
     contract = found(FIXED).contract
-    assert contract.summary == "in bounds, free of shared-memory races, deterministic; this size only"
+    assert contract.summary == "in bounds, free of races, deterministic; this size only"
 
 
 @pytest.mark.parametrize("size", [1, 2])

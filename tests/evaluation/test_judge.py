@@ -284,6 +284,53 @@ def test_a_race_names_line_and_threads(rowsum: tuple[Prepared, Program]) -> None
     assert f"line {fault.where.line}" in found.correctness.reason
 
 
+ONES = """
+// cuda-lsp: workload
+//   size     n = 1000
+//   buffer   x: f32[n] in uniform(1, 2)
+//   buffer   y: f32[n] out
+//   buffer   seen: i32[1] inout integers(0, 0)
+//   launch   halves<<<(n + 127) / 128, 128>>>(x, y, seen, n)
+__global__ void halves(const float* x, float* y, int* seen, int n) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= n) return;
+    y[i] = 0.5f * x[i];
+    atomicExch(seen, 1);
+}
+"""
+
+RACES: dict[str, tuple[str, str, str | None]] = {
+    "passed on in place": (
+        "y[i] = 0.5f * x[i];",
+        "y[i] = x[i]; if (i + 1 < n) y[i + 1] = x[i + 1]; y[i] *= 0.5f;",
+        "global-memory race",
+    ),
+    "a test of what others write": ("atomicExch(seen, 1);", "if (*seen == 0) *seen = 1;", "race on a tested value"),
+    "equal values": ("atomicExch(seen, 1);", "*seen = 1;", None),
+    "a test before an atomic": ("atomicExch(seen, 1);", "if (*seen == 0) atomicExch(seen, 1);", None),
+}
+
+
+@pytest.fixture(scope="module")
+def halves() -> tuple[Prepared, Program]:
+    return prepared(ONES)
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_races_on_global_memory(halves: tuple[Prepared, Program], name: str) -> None:
+    """All give the right answer in the emulator, in any order of blocks."""
+    old, new, kind = RACES[name]
+    found = verdict(halves, changed(ONES, old, new))
+    if kind is None:
+        assert found.correctness.state == "right", found.correctness
+        (gate,) = (item for item in found.gates if item.gate == "memory")
+        assert "(line 12)" in gate.reason
+        return
+    assert found.correctness.state == "wrong", found.correctness
+    assert stopped_at(found) == "memory", found.gates[-1]
+    assert found.correctness.fault is not None and found.correctness.fault.kind == kind
+
+
 ZEROS = """
 // cuda-lsp: workload
 //   size     n = 1000

@@ -20,6 +20,15 @@ from agent.workload.program import Program
 
 Hazards = frozenset[tuple[str, bool]]
 
+_REFUSED = ("race on a tested value",)
+"""No proof of a fault in an original: "has nobody been here?" is asked so by searches and flags that are right. A
+rewrite that begins with it has no such claim."""
+
+_NAMED = {
+    "race on a polled flag": "a flag is polled that is written without volatile",
+    "race of a test with an atomic": "a value is tested while others change it by atomics",
+}
+
 
 @gate(
     "memory",
@@ -74,17 +83,18 @@ def _checked(trial: Trial, built: Build, sizes: Sizes, optimised: bool) -> Rulin
         return passed(trial.unchecked(f"memory and races, {words}: it takes too long here"), "")
     allowed = _hazards_of_original(trial, sizes, optimised)
     new = [fault for fault in answer.faults if (fault.kind, fault.benign) not in allowed]
-    bad = [fault for fault in new if not fault.benign]
+    bad = [fault for fault in new if not fault.benign or fault.kind in _REFUSED]
     if bad:
         return wrong(
             trial, f"{bad[0].kind} in {bad[0].kernel}: {place(bad[0])}; the original has none ({words})", bad[0]
         )
-    return passed(trial, _same_values(new))
+    return passed(trial, "; ".join(_named(kind, new) for kind in dict.fromkeys(fault.kind for fault in new)))
 
 
-def _same_values(faults: list[Fault]) -> str:
-    """Several threads write one value to one place: no wrong result, and worth a word."""
-    return f"several threads write equal values (line {faults[0].where.line})" if faults else ""
+def _named(kind: str, faults: list[Fault]) -> str:
+    """A race that gives no wrong result by itself is worth a word."""
+    line = next(fault.where.line for fault in faults if fault.kind == kind)
+    return f"{_NAMED.get(kind, 'several threads write equal values')} (line {line})"
 
 
 def _family(trial: Trial) -> str:

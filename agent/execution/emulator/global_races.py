@@ -7,16 +7,17 @@ each other, nor with volatile ones.
 
 Of what is left these are classes of their own, no faults by themselves:
 
-- *equal values*: a write that leaves what was there, so that nobody can tell whether it came first;
-- *polled*: a volatile or strong load that decides when a loop ends, against a write that should be volatile too;
-- *tested* (``TESTED``): a load whose value only decides branches, against any write: "has nobody been here yet?", as in
-  a search by levels or a flag that says that something changed. The answer may be old; whether that is harmless this
-  does not know.
+- *equal values* (the same kind, marked benign): a write that leaves what was there, so that nobody can tell whether it
+  came first;
+- ``POLLED``: a volatile or strong load that decides when a loop ends, against a write that should be volatile too;
+- ``TESTED``: a load whose value only decides branches, against any write: "has nobody been here yet?", as in a search
+  by levels or a flag that something changed. The answer may be old; whether that is harmless this does not know.
+  ``OUTDATED`` is the same against an atomic ("is it worth an atomic maximum?").
 
-For each cell (1, 2 or 4 bytes, as the kernel's narrowest access asks) there are records of the last write, the last
-read, and a read before it by a thread as far off as any: of another block rather than of another warp. A record is a
-stamp ``time | thread`` and a mark ``site | strength``. Only buffers that the kernel may write have records, so what is
-only read costs nothing.
+For each cell (1, 2 or 4 bytes, as the kernel's narrowest access asks) there are records of the last write that changed
+something, the last that did not, the last read, and a read before it by a thread as far off as any: of another block
+rather than of another warp. A record is a stamp ``time | thread`` and a mark ``site | strength``. Only buffers that the
+kernel may write have records, so what is only read costs nothing.
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 _THREAD = np.uint64(0xFFFF_FFFF)
 _TIME = np.uint64(32)
 _SITE = 8
-_EQUAL = np.uint32(4)  # in a mark: the write left what was there
 _STRENGTH = np.uint32(3)
 
 
@@ -63,17 +63,20 @@ class Table:
 
 @define(eq=False)
 class Cells:
-    """The records of one buffer. ``fresh``: nobody has written to it yet."""
+    """The records of one buffer: the last write that changed something, the last that did not (``equal``), and two
+    reads. ``fresh``: nobody has written to it yet, ``changes``: no write has left what was there."""
 
     written: Table
+    equal: Table
     last: Table
     other: Table
     fresh: bool = True
+    changes: bool = True
 
     @classmethod
     def of(cls, buffer: Buffer, grain: int) -> "Cells":
         count = -(-len(buffer.data) // grain)
-        return cls(Table.of(count), Table.of(count), Table.of(count))
+        return cls(Table.of(count), Table.of(count), Table.of(count), Table.of(count))
 
 
 @define(eq=False)
@@ -160,7 +163,7 @@ class Traffic:
             self._observe(lanes, site, buffer, cells, offsets)
         for access in self._accesses(lanes, site, buffer, offsets, span, strength):
             if not cells.fresh:
-                self._check(batch, access, cells.written, "wrote")
+                self._check_writes(batch, access, cells)
             self._note_read(cells, access)
 
     def write(
@@ -179,10 +182,9 @@ class Traffic:
         ):
             value = np.broadcast_to(values[k * grain // width], lanes.shape).reshape(-1)
             access.equal = view.take(flat + k * grain // width) == value
-            bad = self._check(batch, access, cells.written, "wrote")
-            for table in (cells.last, cells.other):
-                self._check(batch, access, table, "read")
-            self._note_write(batch, cells, access, bad, value)
+            self._check_writes(batch, access, cells)
+            self._check_reads(batch, access, cells)
+            self._note_write(batch, cells, access, value)
 
     def atomic(self, batch: "Batch", lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, width: int) -> None:
         """Note a read-modify-write."""
@@ -195,9 +197,8 @@ class Traffic:
                 self.fence(lanes)
             clocks.exchange(self._now(lanes).mine, _flat(offsets, lanes).astype(np.int64) + buffer.base)
         for access in self._accesses(lanes, site, buffer, offsets, width, STRONG):
-            self._check(batch, access, cells.written, "wrote")
-            for table in (cells.last, cells.other):
-                self._check(batch, access, table, "read")
+            self._check_writes(batch, access, cells)
+            self._check_reads(batch, access, cells)
             cells.written.put(access.cells, access.stamps, access.mark)
 
     def _now(self, lanes: Lanes) -> _Moment:
@@ -233,32 +234,35 @@ class Traffic:
 
     # Checking -------------------------------------------------------------------------------------------------------
 
-    def _check(self, batch: "Batch", access: Access, table: Table, verb: str) -> Array:
-        """Report what races with the records of ``table``; the positions of the lanes that do, in lane order."""
+    def _check_writes(self, batch: "Batch", access: Access, cells: Cells) -> None:
+        """Report what races with a write. Nobody can tell a write that changes nothing from its absence: not who reads,
+        not who writes the same. Against an atomic it counts: that may have made of the place what it is."""
+        reads = access.site.instruction.base not in ("st", "atom", "red")
+        self._check(batch, access, cells.written, "wrote", False)
+        if not cells.changes:
+            self._check(batch, access, cells.equal, "wrote", reads)
+
+    def _check_reads(self, batch: "Batch", access: Access, cells: Cells) -> None:
+        self._check(batch, access, cells.last, "read", False)
+        self._check(batch, access, cells.other, "read", False)
+
+    def _check(self, batch: "Batch", access: Access, table: Table, verb: str, harmless: bool) -> None:
+        """Report what races with the records of ``table``: harmless races, or such as may be."""
         stamps = table.stamps.take(access.cells)
         foreign = (stamps ^ access.stamps) & _THREAD != 0
         foreign &= stamps != 0
         if not foreign.any():
-            return _NOBODY
+            return
         bad = np.flatnonzero(foreign)
         stamps, marks = stamps[bad], table.marks[access.cells[bad]]
         racing = (marks & _STRENGTH) + np.uint32(access.strength) <= STRONG
         racing[racing] = ~self._ordered(access.mine[bad[racing]], stamps[racing])
         bad, stamps, marks = bad[racing], stamps[racing], marks[racing]
         if len(bad):
-            equal = self._changed_nothing(access, bad, marks, verb)
+            equal = np.full(len(bad), harmless)
+            if access.equal is not None:
+                equal |= access.equal[bad] & ((marks & _STRENGTH < STRONG) | (verb == "read"))
             report(batch, self.ground, access, bad, (stamps & _THREAD).astype(np.int64), marks >> _SITE, verb, equal)
-        return bad
-
-    def _changed_nothing(self, access: Access, lanes: Array, marks: Array, verb: str) -> Array:
-        """Where the write of the two left what was there: ours, or, where we read, theirs. Not so against an atomic:
-        that may have made of it what it is."""
-        if access.equal is not None:
-            equal: Array = access.equal[lanes]
-            return equal & (marks & _STRENGTH < STRONG) if verb == "wrote" else equal
-        reads = access.site.instruction.base not in ("atom", "red")
-        result: Array = (marks & _EQUAL != 0) & (reads and verb == "wrote")
-        return result
 
     def _ordered(self, mine: Array, stamps: Array) -> Array:
         """Where the accesses with ``stamps`` come before what ``mine`` do now."""
@@ -315,22 +319,15 @@ class Traffic:
         result: Array = np.where(one == 0, np.int8(0), far)
         return result
 
-    def _note_write(self, batch: "Batch", cells: Cells, access: Access, bad: Array, value: Array) -> None:
-        """A write that leaves what was there does not hide one that changed it, unless it came after it."""
-        written, stamps, equal = cells.written, access.stamps, access.equal
-        assert equal is not None
-        if equal.any():
-            before, marks = written.stamps.take(access.cells), written.marks.take(access.cells)
-            hides = equal & (before != 0) & (marks & _EQUAL == 0)
-            unordered = np.zeros(len(equal), bool)
-            unordered[bad] = True
-            hides &= unordered | ((before ^ stamps) & _THREAD == 0)
-            put = ~hides
-            marks = np.where(equal, access.mark | _EQUAL, access.mark)
-            written.put(access.cells[put], stamps[put], marks[put])
-            written.put(access.cells[~equal], stamps[~equal], access.mark)
+    def _note_write(self, batch: "Batch", cells: Cells, access: Access, value: Array) -> None:
+        same = access.equal
+        assert same is not None
+        if same.any():
+            cells.changes = False
+            cells.equal.put(access.cells[same], access.stamps[same], access.mark)
+            cells.written.put(access.cells[~same], access.stamps[~same], access.mark)
         else:
-            written.put(access.cells, stamps, access.mark)
+            cells.written.put(access.cells, access.stamps, access.mark)
         if access.strength < STRONG:
             self._check_collisions(batch, access, value)
 
@@ -354,9 +351,6 @@ class Traffic:
                 "wrote",
                 value[lanes] == value[partners],
             )
-
-
-_NOBODY = np.zeros(0, np.int64)
 
 
 def _flat(value: Array, lanes: Lanes) -> Array:

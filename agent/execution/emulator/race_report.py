@@ -8,7 +8,7 @@ from attrs import define
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.lanes import Lanes
-from agent.execution.emulator.race_records import PLAIN, strength_of
+from agent.execution.emulator.race_records import PLAIN, STRONG, strength_of
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import width_of
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
     from agent.execution.emulator.global_races import Ground
 
-RACE, TESTED = "global-memory race", "race on a tested value"
+RACE = "global-memory race"
+TESTED, OUTDATED, POLLED = "race on a tested value", "race of a test with an atomic", "race on a polled flag"
 
 
 @define(eq=False)
@@ -65,9 +66,10 @@ def _class(ground: "Ground", access: Access, partner: Site, verb: str, same: boo
     reader = access.site if access.site.instruction.base in ("ld", "ldu") else None
     reader, writer = (partner, access.site) if verb == "read" else (reader, partner)
     if reader is not None and ground.facts.polls(reader.index) and strength_of(reader) > PLAIN:
-        return (RACE, True, ", and is polled there") if strength_of(writer) == PLAIN else None
+        return (POLLED, True, ", and is polled there") if strength_of(writer) == PLAIN else None
     if reader is not None and ground.facts.tested(reader.index):
-        return TESTED, True, ", with no order between; the value read only decides branches"
+        kind = OUTDATED if strength_of(writer) == STRONG else TESTED
+        return kind, True, ", with no order between; the value read only decides branches"
     return RACE, False, ", with no order between"
 
 

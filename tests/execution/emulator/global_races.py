@@ -7,7 +7,7 @@ zeros. Two blocks of 64 threads where nothing else is said.
 
 from attrs import frozen
 
-RACE, EQUAL, POLLED, TESTED = "race", "equal", "polled", "tested"
+RACE, EQUAL, POLLED, TESTED, OUTDATED = "race", "equal", "polled", "tested", "outdated"
 
 
 @frozen
@@ -107,6 +107,13 @@ CASES = (
         "a[b[127 - i]] = i;",
         "b holds a permutation, so targets differ",
     ),
+    racy(
+        "the same value, which its owner then changes",
+        "a[i] = i + 7;\na[(i + 1) % 128] = (i + 1) % 128 + 7;\nb[i] = a[i];\na[i] = b[i] + 1;",
+        "the neighbour's write may come last and undo the owner's",
+        3,
+        5,
+    ),
     # Histograms and flags
     racy("histogram without atomics", "n[i % 8] += 1;", "read and written by sixteen threads", 2, 2),
     free("histogram", "atomicAdd(&n[i % 8], 1u);", "atomics do not race with each other"),
@@ -138,6 +145,12 @@ CASES = (
         "all that find an unvisited vertex write one level",
         EQUAL,
         TESTED,
+    ),
+    free(
+        "worth an atomic maximum?",
+        "if (b[i] > a[3]) atomicMax(&a[3], b[i]);",
+        "an old answer costs an atomic, or nothing",
+        OUTDATED,
     ),
     free("idempotent write", "a[t % 4] = t % 4;\nb[i] = a[3 - t % 4];", "a holds that already", EQUAL),
     racy(

@@ -5,7 +5,7 @@ import pytest
 
 from agent.execution.device import Answer, Fault
 from tests.execution.emulator.building import build, launch, run
-from tests.execution.emulator.global_races import CASES, EQUAL, POLLED, RACE, TESTED, Case
+from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, Case
 
 CHECKS = frozenset({"races", "barriers"})
 HEAD = 'extern "C" __global__ void k(int* a, int* b, unsigned* n) { int t = threadIdx.x, g = blockIdx.x, '
@@ -20,13 +20,15 @@ def execute(case: Case, *options: str) -> Answer:
 
 
 def class_of(fault: Fault) -> str:
-    if not fault.benign:
-        assert fault.kind == "global-memory race", fault
-        return RACE
-    if fault.kind == "race on a tested value":
-        return TESTED
-    assert fault.kind == "global-memory race", fault
-    return POLLED if "polled" in fault.message else EQUAL
+    if fault.kind == "global-memory race":
+        return EQUAL if fault.benign else RACE
+    assert fault.benign
+    kinds = {
+        "race on a tested value": TESTED,
+        "race of a test with an atomic": OUTDATED,
+        "race on a polled flag": POLLED,
+    }
+    return kinds[fault.kind]
 
 
 @pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unoptimised"])
