@@ -227,7 +227,7 @@ def main() -> int:
             pool.submit(vscode, tally, editors, out, env, server),
         ]:
             driven.result()
-    print(f"{tally.passed} passed, {tally.failed} failed in {time.monotonic() - start:.0f} s")
+    print(f"-- all of it: {time.monotonic() - start:.0f} s\n{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed or not tally.passed else 0
 
 
