@@ -125,9 +125,9 @@ class Fault:
     ``kind``: ``out-of-bounds read``, ``out-of-bounds write``, ``misaligned access``, ``uninitialised read``,
     ``shared-memory race``, ``global-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``,
     ``step limit``, ``null pointer``, ``invalid shuffle mask``, ``trap``; from a card, which knows less: ``illegal
-    address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races, and always
-    ``race on a tested value``, ``race of a test with an atomic`` and ``race on a polled flag``, which correct programs
-    have. ``other`` is the second party of a race. ``count`` is how many times it was seen.
+    address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races,
+    and always ``race on a tested value``, ``race of a test with an atomic`` and ``race on a polled flag``, which right
+    programs have. ``other`` is the second party of a race. ``count`` is how many times it was seen.
     """
 
     kind: str
