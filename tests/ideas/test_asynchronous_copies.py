@@ -132,6 +132,14 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_an_sm_full_of_threads_hides_its_loads_itself() -> None:
+    """Blocks of 64 threads, of which an SM holds 32: as many as there are of them, or fewer with much in registers."""
+    full = tiled().replace("m = 100, n = 100", "m = 1000, n = 1000")
+    assert "hide each other's loads" in refusal(ask(full), NAME)
+    blocked = full.replace("float sum = 0.0f;", "float sum = 0.0f, held[64];")
+    assert candidates(ask(blocked), NAME)
+
+
 @pytest.mark.parametrize("near", REFUSED)
 def test_near_misses(near: str) -> None:
     words, changes = REFUSED[near]

@@ -141,6 +141,10 @@ REFUSED = {
     "strided": (kernel(CLAMPED.replace("y + dy", "2 * y + dy")), "no two loops"),
     "one row": (kernel(CLAMPED).replace("dy = -1", "dy = 0").replace("dy <= 1", "dy <= 0"), "no two loops"),
     "small": (kernel(CLAMPED).replace("dx = -2", "dx = 0").replace("dx <= 2", "dx <= 1"), "served well by the L1"),
+    "bytes": (
+        kernel(CLAMPED).replace("float* in", "unsigned char* in").replace("in: f32", "in: u8"),
+        "served well by the L1",
+    ),
     "test of its own": (kernel(PADDED.replace("row >= 0", "row >= y - 1")), "no two loops"),
     "deep block": (kernel(CLAMPED).replace("dim3(32, 4)>>>", "dim3(32, 4, 2)>>>"), "more dimensions"),
     "across": (kernel(CLAMPED).replace("row * width + col", "col * height + row"), "side by side"),

@@ -3,7 +3,9 @@
 from math import prod
 
 from agent.analysis.patterns.staged_loop import StagedLoop, staged_loop
+from agent.analysis.symbols import Symbol
 from agent.analysis.values import value
+from agent.execution.architectures import architecture
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.pipeline.write import overlapped
 from agent.ideas.product.extents import template_values
@@ -11,12 +13,17 @@ from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.view import View, evaluate
 
 SHARED_BYTES = 48 * 1024
+SM, SMS = architecture("sm_90"), 132
+REGISTERS, FEW_REGISTERS, SOME = 65536, 32, 8
+"""Of an SM; of a thread beside its arrays; elements of an array whose extent is not known."""
+HIDDEN = 1792
+"""Threads at work on an SM from which on copies ahead cost more than they hide: 0.82x with 2048, on an H200."""
 COPIED = (4, 8, 16)
 """Bytes that one cp.async copies (PTX ISA, "cp.async")."""
 
 EXAMPLE = """\
 // cuda-lsp: workload
-//   size     n = 1024 multiple 16
+//   size     n = 256 multiple 16
 //   buffer   a: f32[n * n] in normal
 //   buffer   b: f32[n * n] in normal
 //   buffer   c: f32[n * n] out
@@ -53,6 +60,7 @@ __global__ void multiply(const float* a, const float* b, float* c, int n) {
         "nothing else",
         "the arrays are used in this loop only: written by the staging, read by the work",
         "two buffers fit into the shared memory of a block",
+        "the SM holds too few threads to hide loads: large blocks of registers, or a small grid",
     ),
     effect="the latency of a step's loads is hidden behind the work on the step before",
     risk="twice the shared memory: fewer blocks may fit on an SM",
@@ -95,8 +103,33 @@ def _fits(found: StagedLoop, view: View) -> str | None:
         total += prod(known) * (view.element_bytes(access) or 16)
     if 2 * total > SHARED_BYTES:
         return f"two buffers of {total} bytes are more than a block has"
+    if (busy := _resident(view, total)) >= HIDDEN:
+        return f"the {busy} threads that an SM holds at a time hide each other's loads already, and buffers only cost"
     turns = _turns(found, view)
     return f"{turns} steps are too few for an overlap" if turns is not None and turns < 3 else None
+
+
+def _resident(view: View, shared: int) -> int:
+    """Threads that an SM works on at a time, by what its registers and its shared memory hold and the grid brings."""
+    threads = view.threads
+    grids = [[evaluate(extent, view.sizes) for extent in launch.grid] for launch in view.launches]
+    blocks = max((prod(one for one in grid if isinstance(one, int)) for grid in grids), default=1)
+    if threads is None:
+        return 0
+    registers = FEW_REGISTERS + sum(_elements(symbol, view) for symbol in view.facts.symbols.all())
+    fit = min(SM.threads_per_sm // threads, SM.blocks_per_sm, REGISTERS // (registers * threads))
+    if shared:
+        fit = min(fit, SM.shared_per_sm // (shared + SM.shared_reserved))
+    return min(fit, -(-blocks // SMS)) * threads
+
+
+def _elements(symbol: Symbol, view: View) -> int:
+    """Elements of a thread's own array, which lie in registers."""
+    if symbol.space != "local" or not symbol.dims:
+        return 0
+    known = _template_numbers(view)
+    extents = [None if dim is None else value(dim, view.facts.scope).evaluate(known) for dim in symbol.dims]
+    return prod(SOME if extent is None else extent for extent in extents)
 
 
 def _template_numbers(view: View) -> dict[str, int]:
