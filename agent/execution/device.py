@@ -76,7 +76,7 @@ class Parts:
 class Digest:
     """Of a whole buffer: ``hash`` differs where any two contents do, but for chance; of floats also the ``sums`` of
     some groups of lanes, with signs that hang on place and key, and the groups' ``magnitudes``, for contents whose last
-    bits differ. A group has every so manieth lane."""
+    bits differ. Each group has lanes from all over, as many as any other."""
 
     hash: int
     sums: tuple[float, ...]

@@ -53,6 +53,21 @@ __global__ void bins(const float* x, float* y, int n) {
 """
 
 
+TABLE = """
+__constant__ float weights[64];
+// cuda-lsp: workload
+//   size     n = 1000000
+//   buffer   x: f32[n] in normal
+//   symbol   weights: f32[64] in normal
+//   buffer   y: f32[n] out
+//   launch   weigh<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void weigh(const float* x, float* y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = weights[i % 64] * x[i];
+}
+"""
+
+
 def entry(text: str, gpu: Gpu) -> tuple[Entry, str]:
     """The last kernel of ``text`` on the workload of its directive, and the family of its inputs."""
     document = parse(text.encode(), "test.cu")

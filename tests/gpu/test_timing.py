@@ -9,7 +9,7 @@ from agent.evaluation.statistics import decide, interval
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from agent.execution.timing import Figures
 from tests.fixtures.cases import CASES, Case
-from tests.gpu.racing import ATOMIC, SPIN, SUM, entry, fixture, race
+from tests.gpu.racing import ATOMIC, SPIN, SUM, TABLE, entry, fixture, race
 
 pytestmark = pytest.mark.gpu
 
@@ -85,6 +85,16 @@ def test_sums_by_atomics_are_checked_as_sums(card: Gpu) -> None:
     timed = card.race(asked)
     assert timed.status == "ok", timed.message
     assert check_outputs(card, asked, timed) in ("", _LAST_BITS)
+
+
+def test_a_table_in_constant_memory_is_one_for_all_sets_of_a_call(card: Gpu) -> None:
+    """Short enough that one pair of events goes over many sets of buffers; the variable exists once."""
+    one, family = entry(TABLE, card)
+    other, _ = entry(TABLE.replace("weights[i % 64] * x[i]", "x[i] * weights[i % 64]"), card)
+    asked = race(one, other, family)
+    timed = card.race(asked)
+    assert timed.status == "ok" and timed.sets > 1, timed
+    assert check_outputs(card, asked, timed) == ""
 
 
 def test_a_candidate_that_faults_while_it_is_timed(card: Gpu) -> None:

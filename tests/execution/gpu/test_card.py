@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agent.execution.compiler import Build, Options, compile_slice
-from agent.execution.device import Answer, Image, Poison, Recipe, Request
+from agent.execution.device import Answer, Image, Parts, Poison, Recipe, Request
 from agent.execution.gpu import Gpu, runners
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, PointerArgument, ValueArgument
 from tests.execution.slices import HandSlice
@@ -109,6 +109,32 @@ def test_recipes_offsets_and_large_buffers(gpu: Gpu, build: Build) -> None:
     answer = run(gpu, build, (step,), images)
     assert answer.status == "ok", answer.message
     assert np.array_equal(answer.outputs["c"].view(np.float32), (np.arange(n) % 1000).astype(np.float32) * 2)
+
+
+def test_parts_and_digests_of_a_large_output(gpu: Gpu) -> None:
+    """The pieces are those of the whole, and two digests differ where one lane between the pieces does."""
+    n, odd = 40_000_000, 12_345_678
+    source = """
+    __global__ void count(float* c, int n, int odd) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) c[i] = (i % 1000) + (i == odd);
+    }
+    """
+    built = compile_slice(HandSlice(source, ("count",)), Options(arch=gpu.arch))
+    assert isinstance(built, Build)
+    wanted = {"c": Parts(((0, 8), (4 * (n - 2), 4 * n)), "f32", 99)}
+    answers = []
+    for place, byte in ((-1, 0xCB), (-1, 0x34), (odd, 0xCB)):
+        numbers = (ValueArgument("i32", n), ValueArgument("i32", place))
+        step = BoundLaunch("count", (-(-n // 256), 1, 1), (256, 1, 1), 0, (PointerArgument("c"), *numbers))
+        answers.append(run(gpu, built, (step,), (Image("c", 4 * n, Poison(byte)),), parts=wanted))
+        assert answers[-1].status == "ok", answers[-1].message
+        assert answers[-1].outputs["c"].view(np.float32).tolist() == [0.0, 1.0, 998.0, 999.0]
+    first, again, other = (answer.digests["c"] for answer in answers)
+    assert first == again and first.hash != other.hash
+    assert sum(first.magnitudes) == pytest.approx(n * 499.5)
+    moved = [abs(a - b) for a, b in zip(first.sums, other.sums, strict=True)]
+    assert sorted(moved)[:15] == [0.0] * 15 and max(moved) == pytest.approx(1.0)
 
 
 COUNTER = """
