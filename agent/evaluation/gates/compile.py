@@ -9,6 +9,7 @@ from agent.evaluation.setting import FULL
 from agent.evaluation.trial import PASSED, Ruling, Trial, gate, passed, undecided, wrong
 from agent.execution.compiler import build, check_file
 from agent.execution.compiler.result import Build, CompileFailure, Resources
+from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.occupancy import occupancy
 from agent.workload.binding import Bound, BoundLaunch
 
@@ -75,6 +76,22 @@ def _does_not_fit(bound: Bound, built: Build) -> str:
         if held.blocks_per_sm == 0:
             what = f"`{step.kernel}` with {prod(step.block)} threads"
             return f"{what} does not launch on {built.arch}: too much for its {held.limiter}"
+    return _beyond_bounds(bound, built)
+
+
+def _beyond_bounds(bound: Bound, built: Build) -> str:
+    """A block larger than ``__launch_bounds__`` promises: the driver refuses that launch and leaves stale outputs."""
+    try:
+        functions = decode(built.ptx).functions
+    except PtxError:
+        return ""
+    for step in bound.steps:
+        if not isinstance(step, BoundLaunch) or built.entries.get(step.kernel) not in functions:
+            continue
+        most = functions[built.entries[step.kernel]].max_threads
+        if most is not None and prod(step.block) > prod(most):
+            what = f"`{step.kernel}` promises at most {prod(most)} threads a block"
+            return f"{what} and is launched with {prod(step.block)}: that fails on a card"
     return ""
 
 
