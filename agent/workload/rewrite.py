@@ -207,10 +207,10 @@ def _buffers(draft: Draft, workload: Workload) -> dict[str, str]:
         held = draft.facts.memories[memory].name
         if held not in names:
             names[held] = held if held not in taken else f"scratch_{held}"
-    for memory in draft.facts.memories:  # those that are only exchanged
-        found = _buffer_of(memory.name, workload)
+    for exchanged in draft.facts.memories:  # those that are only exchanged
+        found = _buffer_of(exchanged.name, workload)
         if found is not None and found not in names.values():
-            names.setdefault(memory.name, found)
+            names.setdefault(exchanged.name, found)
     return names
 
 
