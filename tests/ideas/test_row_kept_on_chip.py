@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 from agent.ideas.idea import Scope
-from agent.ideas.source import retune
+from agent.ideas.source import propose, retune
 from tests.ideas.running import Array, after, ask, candidates, diff, refusal, rewritten, run
 
 NAME = "row-kept-on-chip"
@@ -156,6 +156,11 @@ def test_variables_that_take_the_row_s_own_value() -> None:
     x = np.random.default_rng(1).standard_normal((2, 703)).astype(np.float32)
     y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=703)["y"].reshape(2, 703)
     np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+def test_it_comes_before_packs_alone() -> None:
+    names = [idea.name for idea in propose(ask(FORMS["plain"])).ideas]
+    assert names.index(NAME) < names.index("vector-access")
 
 
 def test_made_of_the_element_and_its_number() -> None:

@@ -255,6 +255,8 @@ def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:
     size = found.length * found.element >> 10
     share = min(1.0, _kept(found, view, found.threads) / found.length)
     whole = "the whole row" if share == 1 else f"{share:.0%} of it"
+    width = next((one.default for one in variants[0].tunables if one.name == "width"), 1)
+    fewer = round(2 / (passes + 1) / width, 3)
     return Match(
         line=view.document.line(found.reuse.passes[0].node.start_byte),
         title="keep the row in shared memory between the passes over it",
@@ -265,6 +267,7 @@ def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:
         expects=(
             Expectation("DRAM bytes", round(2 / (passes + 1), 2), f"reads of the row {passes} -> 1"),
             Expectation("sectors", round(2 / (passes + 1), 2), "global sectors fall alike"),
+            Expectation("requests", fewer, f"requests of global memory to {fewer:.0%}"),
         ),
         variants=variants,
     )
