@@ -85,7 +85,7 @@ ATTACKS = (
             ),
         ),
         "memory",
-        "global-memory race",
+        "no order between",
     ),
     Attack(
         "the last block believes that the others have ended",
@@ -99,7 +99,7 @@ ATTACKS = (
             ),
         ),
         "memory",
-        "global-memory race",
+        "no order between",
     ),
     Attack(
         "endless",
