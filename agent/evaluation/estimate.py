@@ -189,6 +189,10 @@ def _doubts(found: Estimate) -> Iterator[str]:
             yield f"{name} takes nearly as long"
 
 
+COUNTED_BELOW = 0.9
+"""Counted traffic below this part of the necessary traffic is no estimate."""
+
+
 def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting) -> Speed:
     """Old time over new time, estimated. On a GPU, where a measurement is expected, the state says there is none."""
     if isinstance(original, str) or isinstance(candidate, str):
@@ -196,6 +200,9 @@ def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting)
         return Speed("none", target=setting.target.name, note=f"no estimate: {reason}")
     if original.recipe != candidate.recipe:
         return Speed("none", target=setting.target.name, note="no estimate: the two could not be counted at one size")
+    if candidate.dram_bytes < COUNTED_BELOW * original.needed_bytes:
+        # Less traffic than inputs and outputs take is no saving: what was counted does not carry over to this size.
+        return Speed("none", target=setting.target.name, note="no estimate: its counts fall below what must be moved")
     ratio = original.seconds / candidate.seconds
     notes = [note for note in (original.note,) if note]
     if abs(ratio - 1) < MODEL_ERROR:

@@ -21,8 +21,8 @@ def limits(workload: Workload, beyond: bool, races: bool = True, ptx: str = "") 
     found = [] if races else ["races within a launch"]
     if races and _HANDS_OVER.search(ptx):
         found.append("blocks that hand data to one another in another order than ran here")
-    if declared(workload) and not beyond:
-        found.append("sizes above the declared ones")
+    if declared(workload):
+        found.append("sizes above the largest that ran" if beyond else "sizes above the declared ones")
     assumed = [buffer.name for buffer in workload.buffers if _assumed(buffer)]
     if assumed:
         found.append(f"whole numbers beyond -100 to 100 in {', '.join(assumed)}, whose range is not stated")

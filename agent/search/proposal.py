@@ -1,7 +1,8 @@
 """What a search ends with: rewrites to show, each with its verdict and its diff."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from agent.evaluation.gates.compile import WHOLE_FILE
 from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import check_file
 from agent.execution.compiler.result import CompileFailure, Options
@@ -32,12 +33,21 @@ class Proposal:
 def propose(node: Node, original: Node, workload: Workload, options: Options) -> Proposal:
     """The proposal of a judged node. Host code that we wrote is read back, and compiled where nvcc is there."""
     assert node.candidate is not None and node.verdict is not None
-    edits = _checked(host_edits(original.program, node.program, workload), node, original, workload, options)
+    edits = host_edits(original.program, node.program, workload)
+    verdict = node.verdict
+    if not edits.by_hand and node.program.plan != original.program.plan:
+        problem = contradiction(original.program, node.program, edits.document, workload)
+        compiled = None if problem else check_file(edits.document, options)
+        problem = problem or _uncompiled(compiled, original.program.document, options)
+        if problem:
+            edits = HostEdits(node.program.document, problem)
+        elif not isinstance(compiled, CompileFailure):
+            verdict = _with_whole_file(verdict)
     return Proposal(
         identifier=node.identifier,
         title=node.title,
         candidate=node.candidate,
-        verdict=node.verdict,
+        verdict=verdict,
         document=edits.document,
         diff=unified(original.program.document, edits.document),
         changed_lines=node.changed_lines,
@@ -45,19 +55,16 @@ def propose(node: Node, original: Node, workload: Workload, options: Options) ->
     )
 
 
-def _checked(edits: HostEdits, node: Node, original: Node, workload: Workload, options: Options) -> HostEdits:
-    if edits.by_hand or node.program.plan == original.program.plan:
-        return edits
-    problem = contradiction(original.program, node.program, edits.document, workload)
-    problem = problem or _uncompiled(edits.document, original.program.document, options)
-    return HostEdits(node.program.document, problem) if problem else edits
-
-
-def _uncompiled(edited: Document, original: Document, options: Options) -> str:
+def _uncompiled(found: object, original: Document, options: Options) -> str:
     """What nvcc has against the edited file, where there is an nvcc and it takes the file as it was."""
-    found = check_file(edited, options)
     if not isinstance(found, CompileFailure) or found.kind != "source":
         return ""
     if isinstance(check_file(original, options), CompileFailure):
         return ""
     return f"the host code that was written for this plan does not compile: {found.message}"
+
+
+def _with_whole_file(verdict: Verdict) -> Verdict:
+    """The gates could not compile the file, as its launches were not edited yet; now it was."""
+    left = tuple(one for one in verdict.evidence.not_checked if not one.startswith(WHOLE_FILE))
+    return evolve(verdict, evidence=evolve(verdict.evidence, not_checked=left))

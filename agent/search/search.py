@@ -119,8 +119,14 @@ def _rounds(prepared: Prepared, run: Run) -> Outcome:
     ended_early = run.exhausted()
     shown = _confirm(prepared, run)
     reason = "budget" if ended_early or run.exhausted() else "done"
-    message = "" if shown else "no rewrite was right and faster; the original stays"
+    message = "" if shown else _without_proposal(run)
     return Outcome(reason, message, shown)
+
+
+def _without_proposal(run: Run) -> str:
+    if run.options.proposals or not (best := front(run.judged, 1, run.options.lossy)):
+        return "no rewrite was right and faster; the original stays"
+    return f"no rewrite was to be confirmed; the best that was screened is {best[0].ratio:.2f}x ({best[0].title})"
 
 
 def _nothing(run: Run) -> str:

@@ -1,5 +1,6 @@
 """``cuda-lsp optimize``: the whole path, from a file to verified rewrites as diffs."""
 
+import difflib
 import json
 
 import click
@@ -7,6 +8,7 @@ import click
 from agent.evaluation.setting import Setting
 from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Scope
+from agent.ideas.registry import entries
 from agent.models.budget import Metered
 from agent.search import events
 from agent.search.options import SearchOptions
@@ -94,6 +96,8 @@ def command(
 
     FLAGS after `--` are compiler flags of the file (-DNAME=VALUE, --use_fast_math, -I folder).
     """  # fmt: skip
+    if apply_ and not proposals:
+        raise click.UsageError("--apply writes the first proposal, and --proposals 0 makes none")
     opened = open_kernel(file, name)
     options = SearchOptions(
         rounds=rounds,
@@ -114,6 +118,9 @@ def command(
             f"--kernel names another: {', '.join(opened.others)}"
         )
     adviser = open_adviser(model, opened, seconds, screen.note)
+    if adviser is None:  # a model's ideas have names of their own
+        _check_names("--idea", only)
+        _check_names("--without", without)
     runner = open_device(device)
     card = open_target(target, opened.settings, runner)
     with (
@@ -143,6 +150,18 @@ def command(
     if apply_ and outcome.proposals:
         _apply(opened, outcome.proposals[0])
     return code
+
+
+def _check_names(option: str, names: tuple[str, ...]) -> None:
+    """A misspelt idea would leave a search with nothing to try, and the reason would not be told."""
+    known = [entry.name for entry in entries()]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise click.UsageError(
+                f"{option}: there is no idea called {name}; "
+                + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
+            )
 
 
 def _search(

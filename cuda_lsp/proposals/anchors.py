@@ -18,7 +18,8 @@ from agent.source.span import Span
 class Anchors:
     """The kernel's definition ``old``, the ``place``-th of ``alike`` kernels of that name and text, becomes ``new``;
     ``above`` goes above it and above its comment. ``sites`` are all launches of the kernel outside of it as they were;
-    ``launches`` what becomes of each (equal where nothing does)."""
+    ``launches`` what becomes of each (equal where nothing does). ``comment`` is the comment right above the kernel where
+    it changes too, as a directive that states the launches does, and ``note`` what becomes of it."""
 
     kernel: str
     old: bytes
@@ -28,6 +29,8 @@ class Anchors:
     alike: int
     sites: tuple[bytes, ...]
     launches: tuple[bytes, ...]
+    comment: bytes = b""
+    note: bytes = b""
 
 
 def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | None:
@@ -49,7 +52,8 @@ def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | Non
     old = base.text[kernel.span.start : kernel.span.end]
     there = [other.span for other in _alike(base, kernel.qualified_name, old)]
     place = there.index(kernel.span)
-    anchors = Anchors(kernel.qualified_name, old, parts[1], parts[0], place, len(there), olds, news)
+    above, comment, note, new = parts
+    anchors = Anchors(kernel.qualified_name, old, new, above, place, len(there), olds, news, comment, note)
     edits = locate(anchors, base)
     return anchors if edits is not None and apply_edits(base.text, edits) == rewritten.text else None
 
@@ -65,6 +69,11 @@ def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
     if tuple(text[site.span.start : site.span.end] for site in sites) != anchors.sites:
         return None
     found = _kernel_edits(anchors, document, kernel)
+    if anchors.comment != anchors.note:
+        span = Span(_above(document, kernel), kernel.span.start)
+        if text[span.start : span.end] != anchors.comment:
+            return None
+        found.append(_smallest(Edit(span, anchors.note), text))
     for site, old, new in zip(sites, anchors.sites, anchors.launches, strict=True):
         if old != new:
             found.append(_smallest(Edit(site.span, new), text))
@@ -73,7 +82,7 @@ def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
 
 def is_applied(anchors: Anchors, text: bytes) -> bool:
     """Whether all that the rewrite writes stands in this text, wherever that is."""
-    return all(piece in text for piece in (anchors.new, anchors.above, *anchors.launches))
+    return all(piece in text for piece in (anchors.new, anchors.above, anchors.note, *anchors.launches))
 
 
 def _kernel_edits(anchors: Anchors, document: Document, kernel: Kernel) -> list[Edit]:
@@ -92,17 +101,23 @@ def _above(document: Document, kernel: Kernel) -> int:
     return kernel.span.start if comment is None else comment
 
 
-def _parts(base: Document, kernel: Kernel, spliced: bytes) -> tuple[bytes, bytes] | None:
-    """What ``spliced`` has above the kernel's comment, and what it has for its definition; None where it differs from
-    ``base`` in anything else."""
+def _parts(base: Document, kernel: Kernel, spliced: bytes) -> tuple[bytes, bytes, bytes, bytes] | None:
+    """What ``spliced`` has above the kernel's comment, that comment as it was and as it is (both empty where it stays),
+    and the definition; None where it differs from ``base`` in anything else."""
     start = _above(base, kernel)
     head, comment, rest = base.text[:start], base.text[start : kernel.span.start], base.text[kernel.span.end :]
-    named = (other.span.start for other in parse(spliced, base.path).kernels if other.name == kernel.name)
-    at = next((offset for offset in named if offset >= kernel.span.start), None)
-    if at is None or at > len(spliced) - len(rest) or not spliced.endswith(rest):
+    again = parse(spliced, base.path)
+    named = (other for other in again.kernels if other.name == kernel.name)
+    found = next((other for other in named if other.span.start >= start), None)
+    if found is None or not spliced.endswith(rest) or not spliced.startswith(head):
         return None
-    same = spliced.startswith(head) and spliced[at - len(comment) : at] == comment
-    return (spliced[start : at - len(comment)], spliced[at : len(spliced) - len(rest)]) if same else None
+    at, end = found.span.start, len(spliced) - len(rest)
+    if at > end:
+        return None
+    if spliced[at - len(comment) : at] == comment:
+        return spliced[start : at - len(comment)], b"", b"", spliced[at:end]
+    begin = _above(again, found)
+    return (spliced[start:begin], comment, spliced[begin:at], spliced[at:end]) if begin >= start else None
 
 
 def _alike(document: Document, name: str, written: bytes) -> list[Kernel]:

@@ -85,3 +85,20 @@ def test_without_a_compiler_the_command_that_mends_it_is_named(tmp_path: Path) -
     done = run("optimize", str(tmp_path / "k.cu"), env={"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)})
     assert done.returncode == 4, done.stderr
     assert "pip install" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--idea", "--without"])
+def test_a_misspelt_idea_is_no_search_without_ideas(option: str, tmp_path: Path) -> None:
+    file = tmp_path / "sums.cu"
+    file.write_text(ROW_SUMS)
+    done = run("optimize", str(file), option, "fused-row-pases")
+    assert done.returncode == 2
+    assert "did you mean fused-row-passes?" in done.stderr
+
+
+def test_nothing_to_show_is_nothing_to_apply(tmp_path: Path) -> None:
+    file = tmp_path / "sums.cu"
+    file.write_text(ROW_SUMS)
+    done = run("optimize", str(file), "--proposals", "0", "--apply")
+    assert done.returncode == 2
+    assert "--apply writes the first proposal" in done.stderr

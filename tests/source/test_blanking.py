@@ -133,4 +133,4 @@ def test_hostile_text_takes_linear_time(text):
     start = time.perf_counter()
     blank(text)
     whole = time.perf_counter() - start
-    assert whole < 0.25 + 24 * small
+    assert whole < 2.0 + 24 * small  # a busy machine; quadratic time is tens of seconds here

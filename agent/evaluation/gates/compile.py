@@ -42,9 +42,12 @@ def compile_(trial: Trial) -> Ruling:
     return passed(whole.trial, "; ".join([f"{built.compiler} for {built.arch}{whole.reason}", *_in_words(pairs)]))
 
 
+WHOLE_FILE = "the whole file was not compiled with nvcc"
+
+
 def _whole_file(trial: Trial) -> Ruling:
     """The user's file, host code and all, with nvcc where there is one; a screen leaves that to the full verdict."""
-    what = "the whole file was not compiled with nvcc"
+    what = WHOLE_FILE
     prepared = trial.prepared
     setting = prepared.setting
     if setting.depth != FULL:

@@ -50,6 +50,7 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         {one.name: unused_name(one.name, _identifiers(document, last)) for one in fresh},
         _stream(run.sites),
         b"swap" in document.text,
+        _check(document),
     )
     unit = _unit(document, last)
     indent = indent_of(document, last)
@@ -104,8 +105,8 @@ def _names(step: Step) -> frozenset[str]:
 
 
 def _memory(fresh: Sequence[Scratch], names: Names, spell: Speller, indent: str) -> tuple[list[str], list[str]]:
-    before = [line for one in fresh for line in allocation(one, names.scratch[one.name], spell, indent)]
-    return before, [f"{indent}cudaFree({names.scratch[one.name]});" for one in fresh]
+    before = [line for one in fresh for line in allocation(one, names, spell, indent)]
+    return before, [indent + names.checked(f"cudaFree({names.scratch[one.name]})") for one in fresh]
 
 
 def _in_place(document: Document, place: Node, lines: list[str], before: list[str], after: list[str]) -> Edit:
@@ -187,6 +188,13 @@ def _identifiers(document: Document, place: Node) -> set[str]:
     function = enclosing(place, "function_definition")
     text = node_text(document, function) if function is not None else ""
     return {*re.findall(r"[A-Za-z_]\w*", text), *(macro.name for macro in document.macros)}
+
+
+def _check(document: Document) -> str:
+    """``CHECK`` of ``CHECK(cudaMalloc(...))``, if all allocations of the file stand in one and the same."""
+    text = document.text.decode("utf-8", "replace")
+    around = {found[1] for found in re.finditer(r"(?:(\w+)\s*\(\s*)?\bcudaMalloc\s*\(", text)}
+    return next(iter(around)) or "" if len(around) == 1 else ""
 
 
 def _stream(sites: Sequence[LaunchSite]) -> str | None:

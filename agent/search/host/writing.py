@@ -15,11 +15,17 @@ from agent.workload.workload import Buffer, Workload
 
 @frozen
 class Names:
-    """``scratch`` gives each new scratch buffer its host name; ``stream`` is the launch's stream, if it names one."""
+    """``scratch`` gives each new scratch buffer its host name; ``stream`` is the launch's stream, if it names one;
+    ``check`` the macro or function that the file puts around its allocations."""
 
     scratch: dict[str, str]
     stream: str | None
     standard_swap: bool
+    check: str = ""
+
+    def checked(self, call: str) -> str:
+        """A call of the runtime in the file's own error check, where it has one."""
+        return f"{self.check}({call});" if self.check else f"{call};"
 
 
 @define
@@ -102,12 +108,12 @@ def statements(
     return writer.lines
 
 
-def allocation(scratch: Scratch, name: str, spell: Speller, indent: str) -> list[str]:
+def allocation(scratch: Scratch, names: Names, spell: Speller, indent: str) -> list[str]:
     """A declaration and a cudaMalloc; bytes as in the plan."""
-    kind = dtypes.c_name(scratch.dtype)
+    kind, name = dtypes.c_name(scratch.dtype), names.scratch[scratch.name]
     return [
         f"{indent}{kind}* {name} = nullptr;",
-        f"{indent}cudaMalloc(&{name}, {spell.bytes(scratch.extent, scratch.dtype)});",
+        indent + names.checked(f"cudaMalloc(&{name}, {spell.bytes(scratch.extent, scratch.dtype)})"),
     ]
 
 

@@ -186,7 +186,7 @@ def test_macros_of_any_kind_are_no_reason_to_fail() -> None:
 def test_an_unknown_pitch_is_named() -> None:
     text = "__global__ void k(float* x, int pitch) { x[threadIdx.x * pitch] = 0.0f; }"
     (finding,) = findings(text)
-    assert finding.message.endswith("if pitch is large") and "32 sectors" in finding.message
+    assert "apart if pitch is large" in finding.message and "32 sectors" in f"{finding.message} {finding.cost}"
 
 
 def test_what_is_said_of_assumed_blocks_is_a_least() -> None:

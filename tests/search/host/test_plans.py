@@ -64,10 +64,10 @@ def test_one_launch_becomes_two_with_scratch() -> None:
     assert (
         """\
     float* part = nullptr;
-    cudaMalloc(&part, sizeof(float) * (rows * 264));
+    CHECK(cudaMalloc(&part, sizeof(float) * (rows * 264)));
     statistics<<<dim3(264, rows), 256>>>(x, part, rows, cols);
     normalise<<<dim3(264, rows), 256>>>(x, part, y, rows, cols);
-    cudaFree(part);
+    CHECK(cudaFree(part));
     CHECK(cudaGetLastError());
 """
         in host
@@ -157,12 +157,12 @@ def test_a_loop_with_scratch_of_its_own_becomes_launches() -> None:
     assert (
         """\
     int* sums = nullptr;
-    cudaMalloc(&sums, sizeof(int) * ((n + 1023) / 1024));
+    CHECK(cudaMalloc(&sums, sizeof(int) * ((n + 1023) / 1024)));
     cudaMemsetAsync(sums, 0, sizeof(int) * ((n + 1023) / 1024), 0);
     first<<<(n + 1023) / 1024, 256>>>(in, out, sums, n);
     second<<<(n + 1023) / 1024, 256>>>(out, sums, n);
     std::swap(in, out);
-    cudaFree(sums);
+    CHECK(cudaFree(sums));
 """
         in host
     )
@@ -325,7 +325,7 @@ def test_a_plan_s_own_numbers_are_declared_once() -> None:
         """\
     const int parts = cols / 1024 + 1 < 66 ? cols / 1024 + 1 : 66;
     float* part = nullptr;
-    cudaMalloc(&part, sizeof(float) * (rows * parts));
+    CHECK(cudaMalloc(&part, sizeof(float) * (rows * parts)));
     statistics<<<dim3(parts, rows), 256>>>(x, part, rows, cols);
 """
         in host
@@ -347,4 +347,6 @@ def test_a_byte_count_that_would_overflow_is_computed_wide() -> None:
         "rewrite",
     )
     edits = host_edits(Program(document, workload.plan, "o"), rewrite, workload)
-    assert "cudaMalloc(&part, sizeof(float) * ((size_t)rows * (size_t)cols * 8));" in edits.document.text.decode()
+    assert (
+        "CHECK(cudaMalloc(&part, sizeof(float) * ((size_t)rows * (size_t)cols * 8)));" in edits.document.text.decode()
+    )

@@ -73,8 +73,7 @@ def long_stride(view: View) -> Iterator[Hit]:
     condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
     yield hit(
         worst.access.node,
-        f"neighbouring threads are {stride} elements of {worst.access.name} apart: {worst.words} where "
-        f"{worst.ideal} would do{condition}",
+        f"neighbouring threads are {stride} elements of {worst.access.name} apart{condition}",
         f"{worst.words} ({worst.ideal} would do)",
         tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
     )

@@ -71,8 +71,7 @@ def strided_access(view: View) -> Iterator[Hit]:
         slope = first.slope.constant if first.slope is not None else 0
         yield hit(
             first.access.node,
-            f"neighbouring threads are {abs(slope or 0)} elements of {name} apart: "
-            f"{first.words} where {first.ideal} would do",
+            f"neighbouring threads are {abs(slope or 0)} elements of {name} apart",
             f"{first.words} ({first.ideal} would do)",
             tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
         )
