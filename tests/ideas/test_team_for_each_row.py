@@ -58,10 +58,6 @@ def numbers(rows: int = ROWS, cols: int = COLS) -> dict[str, np.ndarray]:
 KERNELS = {
     "early return": (LEAVE + DOT + "y[row] = s;", lambda x, v, y: x @ v),
     "inside an if": (ROW + "if (row < rows) {\n    " + DOT + "y[row] += s;\n    }", lambda x, v, y: y + x @ v),
-    "starts with something": (
-        LEAVE + "float s = y[row];\n    for (int i = 0; i < cols; i++) s += x[row * cols + i];\n    y[row] = s * 2.0f;",
-        lambda x, v, y: 2 * (y + x.sum(1)),
-    ),
     "pointer to the row": (
         LEAVE + "const float* own = x + row * cols;\n    float top = -INFINITY, low = INFINITY;\n"
         "    for (int i = 0; i < cols; ++i) {\n        if (own[i] > top) top = own[i];\n"
@@ -81,10 +77,6 @@ KERNELS = {
     "up to and with": (
         LEAVE + "float s = 0;\n    for (int i = 1; i <= cols - 1; ++i) s += x[row * cols + i];\n    y[row] = s;",
         lambda x, v, y: x[:, 1:].sum(1),
-    ),
-    "a number of the row's own": (
-        LEAVE + "float s = 0;\n    for (int i = 0; i < cols; ++i) s += x[row * cols + i] * y[row];\n    y[row] = s;",
-        lambda x, v, y: x.sum(1) * y,
     ),
     "branch without braces": (
         LEAVE + DOT + "if (s > 0) y[row] = s; else y[row] = -1.0f;",
@@ -206,6 +198,14 @@ def test_the_launches_give_a_team_to_each_row() -> None:
 
 
 REFUSED = {
+    "starts with something": (
+        LEAVE + "float s = y[row];\n    for (int i = 0; i < cols; i++) s += x[row * cols + i];\n    y[row] = s * 2.0f;",
+        "nothing orders the two",
+    ),
+    "a number that it overwrites": (
+        LEAVE + "float s = 0;\n    for (int i = 0; i < cols; ++i) s += x[row * cols + i] * y[row];\n    y[row] = s;",
+        "nothing orders the two",
+    ),
     "columns": (LEAVE + DOT.replace("row * cols + i", "i * rows + row") + "y[row] = s;", "next to that of the neighb"),
     "a window": (LEAVE + DOT.replace("row * cols + i", "row + i") + "y[row] = s;", "next to that of the neighbouring"),
     "a stride for all": (

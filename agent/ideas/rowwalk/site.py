@@ -72,10 +72,23 @@ def row_walk(view: View) -> RowWalk | str:
     guarded = _guarded(view, walks)
     if isinstance(guarded, str):
         return guarded
+    if (shared := _read_by_all(view, guarded)) is not None:
+        return f"{shared} is read by every lane and written by one, and nothing orders the two"
     length = _length(view, walks)
     if length is not None and length < FEWEST:
         return f"a row has {length:.0f} elements at the declared sizes, too few to be shared"
     return RowWalk(row, walks, guarded, _rows(view, row, walks, guarded), length)
+
+
+def _read_by_all(view: View, guarded: tuple[Node, ...]) -> str | None:
+    """What one lane will write and all will have read: a shuffle does not order memory."""
+
+    def alone(node: Node) -> bool:
+        return any(contains(one, node) for one in guarded)
+
+    written = {one.root for one in view.facts.accesses if one.writes and one.root is not None and alone(one.node)}
+    reads = (one for one in view.facts.accesses if one.reads and one.space == "global" and not alone(one.node))
+    return next((one.name for one in reads if one.root in written), None)
 
 
 def _row(view: View) -> Row | str:
