@@ -2,7 +2,7 @@
 
 from agent.source.document import parse
 from agent.source.edits import apply_edits
-from cuda_lsp.proposals.anchors import anchor, locate
+from cuda_lsp.proposals.anchors import anchor, is_applied, locate
 from tests.server.rewrites import relaunched, rewritten
 from tests.server.texts import SCALE
 
@@ -54,3 +54,23 @@ def test_a_launch_more_or_less_is_a_change() -> None:
     launch = "scale<<<(n + 255) / 256, 256>>>(x, y, n);"
     assert locate(anchors, parse(SCALE.replace(launch, launch + launch).encode())) is None
     assert locate(anchors, parse(SCALE.replace(launch, "").encode())) is None
+
+
+def test_a_directive_that_states_the_launches_changes_with_them() -> None:
+    before = b"""\
+// cuda-lsp: workload
+//   size     n = 64
+//   launch   k<<<n / 32, 32>>>(x, n)
+__global__ void k(float* x, int n) { x[blockIdx.x * 32 + threadIdx.x] = n; }
+void run(float* x, int n) { k<<<n / 32, 32>>>(x, n); }
+"""
+    after = before.replace(b"n / 32, 32>>>", b"n / 16, 16>>>").replace(b"* 32 +", b"* 16 +")
+    base = parse(before, "k.cu")
+    found = anchor(base, base.kernel("k"), parse(after, "k.cu"))
+    assert found is not None
+    elsewhere = parse(b"// a line above\n\n" + before + b"int other;\n", "k.cu")
+    edits = locate(found, elsewhere)
+    assert edits is not None
+    assert apply_edits(elsewhere.text, edits) == b"// a line above\n\n" + after + b"int other;\n"
+    assert locate(found, parse(before.replace(b"n = 64", b"n = 96"), "k.cu")) is None
+    assert is_applied(found, after) and not is_applied(found, before)
