@@ -18,8 +18,8 @@ from agent.source.span import Span
 class Anchors:
     """The kernel's definition ``old``, the ``place``-th of ``alike`` kernels of that name and text, becomes ``new``;
     ``above`` goes above it and above its comment. ``sites`` are all launches of the kernel outside of it as they were;
-    ``launches`` what becomes of each (equal where nothing does). ``comment`` is the comment right above the kernel where
-    it changes too, as a directive that states the launches does, and ``note`` what becomes of it."""
+    ``launches`` what becomes of each (equal where nothing does). ``comment`` is the comment right above the kernel
+    where it changes too, as a directive that states the launches does, and ``note`` what becomes of it."""
 
     kernel: str
     old: bytes
