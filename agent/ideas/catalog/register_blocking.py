@@ -2,6 +2,7 @@
 
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.product.choice import blocked, tunables
+from agent.ideas.product.example import EXAMPLE
 from agent.ideas.product.launching import GRID_LIMIT, layers, places
 from agent.ideas.product.shape import Product, product
 from agent.ideas.product.write import tiled
@@ -14,25 +15,6 @@ SMALLEST = 48
 
 FEWEST = 4
 """So few turns read little more than they store."""
-
-EXAMPLE = """\
-// cuda-lsp: workload
-//   size     m = 1024, n = 1024, k = 1024
-//   buffer   a: f32[m * k] in normal
-//   buffer   b: f32[k * n] in normal
-//   buffer   c: f32[m * n] out
-//   launch   multiply<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(a, b, c, m, n, k)
-__global__ void multiply(const float* a, const float* b, float* c, int m, int n, int k) {
-    int col = blockIdx.x * blockDim.x + threadIdx.x;
-    int row = blockIdx.y * blockDim.y + threadIdx.y;
-    if (row >= m || col >= n) return;
-    float sum = 0.0f;
-    for (int i = 0; i < k; ++i) {
-        sum += a[row * k + i] * b[i * n + col];
-    }
-    c[row * n + col] = sum;
-}
-"""
 
 
 @catalogued(
