@@ -149,7 +149,10 @@ class LineCounters:
     warp-instructions, ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those
     where lanes parted. ``waits``: how often a warp has to stop for loads from global memory; loads that can be under
     way together count once. ``cache_lines``: lines of 128 bytes that requests touched. ``partial_sectors``: those of
-    the ``store_sectors`` of which a request writes only some bytes.
+    the ``store_sectors`` of which a request writes only some bytes, ``partial_lines`` the lines that these are in.
+    ``branch_lanes``: active lanes at the ``branches``. ``atomic_rounds``: turns that the lanes of a warp take where
+    several go to one address (as many as ``atomics`` where none meet, and where a warp's whole numbers are combined).
+    ``local_sectors``: those of the ``local_requests``; neighbouring lanes have neighbouring words of local memory.
     """
 
     requests: int = 0
@@ -169,6 +172,24 @@ class LineCounters:
     waits: int = 0
     cache_lines: int = 0
     partial_sectors: int = 0
+    partial_lines: int = 0
+    branch_lanes: int = 0
+    atomic_rounds: int = 0
+    local_sectors: int = 0
+
+
+@frozen
+class InstructionCounters:
+    """Counts of one PTX instruction (``text``, as written): ``kind`` is one of the classes of ``LaunchCounters.mix``,
+    ``width`` the bytes that it reads or writes for each lane (0 where it is no access to memory). ``waits`` are counted
+    by line only."""
+
+    text: str
+    file: str
+    line: int
+    kind: str
+    width: int
+    counts: LineCounters
 
 
 @frozen
@@ -184,7 +205,8 @@ class LaunchCounters:
     sector (see ``emulator.contention``), ``queued_at_one`` those in the sector that got most, among the sectors that
     every block that ran went to. ``compound`` counts warp-instructions that cards carry out in several steps, by
     opcode (``div.rn.f32``); ``mix`` has them once. Conversions between whole numbers are ``other``:
-    most become part of the instruction that uses them.
+    most become part of the instruction that uses them. ``instructions`` are all of the kernel's, in their order in the
+    PTX with calls laid inline, also those that no warp came to (empty where counts were extrapolated).
     """
 
     kernel: str
@@ -199,6 +221,7 @@ class LaunchCounters:
     queued: Mapping[str, int] = field(factory=dict)
     queued_at_one: Mapping[str, int] = field(factory=dict)
     compound: Mapping[str, int] = field(factory=dict)
+    instructions: tuple[InstructionCounters, ...] = field(default=(), repr=False)
 
     def total(self, name: str) -> int:
         """The sum of one LineCounters field over all lines."""

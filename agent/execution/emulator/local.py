@@ -41,7 +41,7 @@ class Local:
         if offsets is None:
             return self._load_apart(batch, lanes, site, addresses, shift, width, count)
         if batch.watch is not None:
-            batch.watch.local_access(lanes, site)
+            batch.watch.local_access(lanes, site, offsets, width * count)
         if self.known is not None:
             # padding is copied with the struct it is in: what is partly known, or only passed on, does not count
             marks = [_get(self.known, lanes, offsets + k * width, width) for k in range(count)]
@@ -61,7 +61,7 @@ class Local:
                 self.store(batch, part, site, offsets, 0, width, parts)
             return
         if batch.watch is not None:
-            batch.watch.local_access(lanes, site)
+            batch.watch.local_access(lanes, site, offsets, width * len(values))
         for k, value in enumerate(values):
             _put(self.words, lanes, offsets + k * width, width, value)
             if self.known is not None:

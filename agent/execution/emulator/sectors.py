@@ -26,19 +26,21 @@ def filled(table: Array, active: Array) -> Array:
 class Sectors(NamedTuple):
     """The distinct sectors of each warp, one entry each: row of the table and sector number. ``ideal`` counts the
     fewest sectors that could hold the distinct bytes of each warp, ``cache_lines`` the distinct lines of 128 bytes,
-    ``partial`` those sectors of which some bytes are not written."""
+    ``partial`` those sectors of which some bytes are not written, ``partial_lines`` the lines that these are in."""
 
     warp: Array
     sector: Array
     ideal: int
     cache_lines: int
     partial: int
+    partial_lines: int
 
 
 def one_sector(offset: Array, span: int) -> Sectors:
     """What a warp touches whose lanes all ask for the same ``span`` bytes at ``offset`` (one entry)."""
     whole = max(1, span >> SECTOR_BITS)
-    return Sectors(np.zeros(1, np.int64), offset >> SECTOR_BITS, whole, 1, int(span < 1 << SECTOR_BITS))
+    partial = int(span < 1 << SECTOR_BITS)
+    return Sectors(np.zeros(1, np.int64), offset >> SECTOR_BITS, whole, 1, partial, partial)
 
 
 def sectors(table: Array, span: int, writes: bool = False) -> Sectors:
@@ -57,15 +59,34 @@ def sectors(table: Array, span: int, writes: bool = False) -> Sectors:
     ideal = int((-(-distinct * span >> SECTOR_BITS)).sum())
     found, rows = numbers[places], places // WARP
     lines = found >> LINE_BITS - SECTOR_BITS
-    cache_lines = 1 + int(np.count_nonzero((lines[1:] != lines[:-1]) | (rows[1:] != rows[:-1])))
     covered = int(distinct.sum()) * span == len(found) << SECTOR_BITS
-    partial = _partial(steps, fresh, places, span) if writes and not covered else 0
-    return Sectors(rows, found, ideal, cache_lines, partial)
+    if covered or not writes:
+        return Sectors(rows, found, ideal, _distinct_lines(rows, lines), 0, 0)
+    partial = _partial(steps, fresh, places, span)
+    partial_lines = _distinct_lines(rows[partial], lines[partial])
+    return Sectors(rows, found, ideal, _distinct_lines(rows, lines), int(np.count_nonzero(partial)), partial_lines)
 
 
-def _partial(steps: Array, fresh: Array, places: Array, span: int) -> int:
+def _distinct_lines(rows: Array, lines: Array) -> int:
+    """Of lines in ascending order within each row."""
+    return min(1, len(rows)) + int(np.count_nonzero((lines[1:] != lines[:-1]) | (rows[1:] != rows[:-1])))
+
+
+def _partial(steps: Array, fresh: Array, places: Array, span: int) -> Array:
+    """Of which sectors not all bytes are written."""
     distinct = np.add.reduceat((steps != 0) | fresh, places, dtype=np.int64)
-    return int(np.count_nonzero(distinct * span < 1 << SECTOR_BITS))
+    partial: Array = distinct * span < 1 << SECTOR_BITS
+    return partial
+
+
+def local_sectors(table: Array, active: Array, span: int) -> int:
+    """Sectors of local memory for accesses of ``span`` bytes at each lane's own offset: "consecutive 32-bit words are
+    accessed by consecutive thread IDs" (CUDA C++ Programming Guide, "Local Memory"), so eight lanes share a sector."""
+    words = (table >> 2)[:, :, None] + np.arange(max(1, span // 4))
+    places = words * 4 + (np.arange(WARP) // 8)[None, :, None]
+    wide = np.broadcast_to(active, table.shape)[:, :, None] & np.ones(words.shape, bool)
+    flat = np.sort(filled(places.reshape(len(table), -1), wide.reshape(len(table), -1)), axis=1)
+    return len(flat) + int(np.count_nonzero(flat[:, 1:] != flat[:, :-1]))
 
 
 def _steps(flat: Array) -> Array:

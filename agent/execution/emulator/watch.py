@@ -1,11 +1,11 @@
 """Counting what the lanes of a launch do: per site while it runs, per source line when it is over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from attrs import define, evolve, field
 
-from agent.execution.device import LaunchCounters, LineCounters
+from agent.execution.device import InstructionCounters, LaunchCounters, LineCounters
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.contention import Contention, operations
@@ -13,9 +13,10 @@ from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
 from agent.execution.emulator.patterns import Pattern
-from agent.execution.emulator.sectors import SECTOR_BITS, filled, one_sector, sectors, wavefronts
+from agent.execution.emulator.sectors import SECTOR_BITS, filled, local_sectors, one_sector, sectors, wavefronts
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_warp import Warps
+from agent.execution.emulator.values import width_of
 from agent.execution.emulator.waits import waits
 
 MOST_MARKS = 1 << 24  # bytes of marks for the sectors of one buffer by block; beyond that, sorted lists
@@ -24,6 +25,7 @@ MOST_PENDING = 1 << 20
 _COUNTS = (
     "requests", "sectors", "ideal_sectors", "load_sectors", "store_sectors", "shared_requests", "wavefronts",
     "branches", "divergent", "barriers", "atomics", "local_requests", "cache_lines", "partial_sectors",
+    "partial_lines", "branch_lanes", "atomic_rounds", "local_sectors",
 )  # fmt: skip
 
 
@@ -65,6 +67,7 @@ class Watch:
         """Warps of which some lanes went to one of ``parts`` and some to another are divergent."""
         site = block.sites[-1].index
         self.totals.sites["branches"][site] += lanes.warps
+        self.totals.sites["branch_lanes"][site] += lanes.count
         if len(parts) > 1:
             extra = sum(part.warps for part in parts) - lanes.warps
             self.totals.sites["divergent"][site] += min(extra, lanes.warps)
@@ -72,8 +75,14 @@ class Watch:
     def barrier(self, site: Site, lanes: Lanes) -> None:
         self.totals.sites["barriers"][site.index] += lanes.warps
 
-    def local_access(self, lanes: Lanes, site: Site) -> None:
+    def local_access(self, lanes: Lanes, site: Site, offsets: Array, span: int) -> None:
         self.totals.sites["local_requests"][site.index] += lanes.warps
+        if offsets.size == 1 and lanes.whole_warps and lanes.threads % WARP == 0:
+            touched = lanes.warps * 4 * max(1, span // 4)
+        else:
+            table, active, times = _table(lanes, np.broadcast_to(offsets, lanes.shape))
+            touched = times * local_sectors(table, active, span)
+        self.totals.sites["local_sectors"][site.index] += touched
 
     def shared_access(self, pattern: Pattern, atomic: bool = False) -> None:
         counts, index, lanes = self.totals.sites, pattern.site.index, pattern.lanes
@@ -84,6 +93,8 @@ class Watch:
             table, active, times = _table(lanes, pattern.offsets)
             pattern.passes = times * wavefronts(table, active, pattern.span, atomic)
         counts["wavefronts"][index] += pattern.passes
+        if atomic:
+            counts["atomic_rounds"][index] += pattern.passes
 
     def global_access(
         self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int, writes: bool, atomic: bool = False
@@ -103,7 +114,9 @@ class Watch:
         counts["sectors"][index] += touched
         counts["ideal_sectors"][index] += times * found.ideal
         counts["cache_lines"][index] += times * found.cache_lines
-        counts["partial_sectors"][index] += times * found.partial if writes else 0
+        if writes:
+            counts["partial_sectors"][index] += times * found.partial
+            counts["partial_lines"][index] += times * found.partial_lines
         counts["store_sectors" if writes else "load_sectors"][index] += touched
         self._touch(buffer, blocks, found.sector, writes)
         if atomic:
@@ -113,6 +126,9 @@ class Watch:
     def _queue(self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array) -> None:
         table, active, times = _table(lanes, np.broadcast_to(offsets, lanes.shape))
         warps, places, counts = operations(table, active, site.instruction)
+        most = np.zeros(len(table), np.int64)
+        np.maximum.at(most, warps, counts)
+        self.totals.sites["atomic_rounds"][site.index] += times * int(most.sum())
         blocks = _blocks(lanes, warps, times)
         wide = np.broadcast_arrays(blocks, places, counts)
         self.queued.setdefault(buffer.name, []).append(np.stack([part.reshape(-1) for part in wide]))
@@ -216,7 +232,35 @@ def launch_counters(
         queued=dict(totals.contention.operations),
         queued_at_one=totals.contention.common(blocks_run),
         compound=compound,
+        instructions=tuple(_instructions(totals)),
     )
+
+
+def _instructions(totals: Totals) -> Iterator[InstructionCounters]:
+    """A guarded instruction has the counts of the branch around it as well."""
+    table = dict(zip(_COUNTS, (totals.sites[name].tolist() for name in _COUNTS), strict=True))
+    around: Site | None = None
+    for part in totals.kernel.blocks:
+        warps, lanes = int(totals.warps[part.number]), int(totals.lanes[part.number])
+        for site, added in zip(part.sites, part.added, strict=True):
+            if added:
+                around = site
+                continue
+            counts = {name: column[site.index] for name, column in table.items()}
+            if around is not None and around.instruction is site.instruction:
+                for name, column in table.items():
+                    counts[name] += column[around.index]
+            one = site.instruction
+            found = LineCounters(instructions=warps, thread_instructions=lanes, **counts)
+            yield InstructionCounters(one.text, site.file, site.line, class_of(one), _width(one), found)
+
+
+def _width(instruction: Instruction) -> int:
+    """Bytes that an access reads or writes for each lane."""
+    if instruction.base not in ("ld", "ldu", "st", "atom", "red") or not instruction.types:
+        return 0
+    lanes = next((int(word[1:]) for word in instruction.modifiers if word in ("v2", "v4", "v8")), 1)
+    return lanes * width_of(instruction.types[-1])
 
 
 _COMPOUND = frozenset(("div", "rem", "sqrt", "rcp", "rsqrt"))

@@ -37,20 +37,22 @@ def test_idle_lanes_do_not_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "lines", "partial"),
+    ("index", "lines", "partial", "masked"),
     [
-        ("i", 1, 0),
-        ("i + 1", 2, 2),  # 31 words of one line and a word of the next: the first and the last sector are not whole
-        ("3 * i", 3, 12),  # 384 bytes: 12 sectors, none whole
-        ("32 * i", 32, 32),
-        ("8 * (i / 8) * 4 + i % 8", 4, 0),  # four whole sectors on four lines
-        ("0", 1, 1),
+        ("i", 1, 0, 0),
+        ("i + 1", 2, 2, 2),  # 31 words of one line and a word of the next: the first and the last sector are not whole
+        ("3 * i", 3, 12, 3),  # 384 bytes: 12 sectors, none whole
+        ("32 * i", 32, 32, 32),
+        ("8 * (i / 8) * 4 + i % 8", 4, 0, 0),  # four whole sectors on four lines
+        ("i < 8 ? i : 36 + i", 3, 2, 2),  # words 0 to 7, and 44 to 67: half a sector at both ends, on two lines
+        ("0", 1, 1, 1),
     ],
 )
-def test_lines_and_partial_sectors_of_a_store(index: str, lines: int, partial: int) -> None:
+def test_lines_and_partial_sectors_of_a_store(index: str, lines: int, partial: int, masked: int) -> None:
     source = f'extern "C" __global__ void k(float* y) {{ int i = threadIdx.x; y[{index}] = 1.0f; }}'
     found = counted(source, 1, 32, "y", y=F)
     assert (found.total("cache_lines"), found.total("partial_sectors")) == (lines, partial)
+    assert found.total("partial_lines") == masked
 
 
 def test_divisions_are_counted_by_opcode() -> None:
