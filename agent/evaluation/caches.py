@@ -6,7 +6,7 @@ Of one launch, counts of the blocks that ran are scaled to the whole grid. Loads
     S   distinct sectors of all blocks that ran, scaled (and stores)
     R   all sectors asked for
     C   distinct sectors, at most all of each buffer (and stores): what must cross DRAM once (compulsory)
-    W   all sectors stored; P those of them that a request writes only partly
+    W   all sectors stored; P the 128-byte lines of which a request writes some sector only partly
 
     hit rates, 1 while the working set fits, 0 from twice the cache on:
       near  L1 - shared memory against resident warps x 128-byte lines that their loads have in use   one line's own
@@ -14,9 +14,16 @@ Of one launch, counts of the blocks that ran are scaled to the whole grid. Loads
       l1    L1 - shared memory against resident blocks x T per block         a block reads again what another line read
       l2    L2 against min(C, resident blocks on the card x T per block, stores included)
 
-    L2 sectors    T + (F - T)(1 - l1) + (R - F)(1 - near) + W + P (L1 writes through; with its error correction over
-                  whole sectors, a partial write has to read the sector first)
+    L2 sectors    T + (F - T)(1 - l1) + (R - F)(1 - near) + W + P
     DRAM sectors  C + (S - C)(1 - l2) + (F - T)(1 - l1)(1 - l2), and (F - T)(1 - l2) for stores
+
+L1 writes through, one packet for each line of a request. A packet that fills its sectors is data alone; one that does
+not has to say which bytes it means, one bit for each of 128, which takes a slot of 32 bytes beside the data: P. L2 does
+not read a sector to write a part of it: it keeps the mask of the bytes that it was given, puts further parts in, and
+fetches the rest only when somebody reads what is not there (Khairy, Shen, Aamodt and Rogers, "Accel-Sim", ISCA 2020:
+write granularity of one byte, "lazy fetch on read", found by microbenchmarks on Volta). What neighbouring requests fill
+together reaches DRAM once. Not modelled: that memory with error correction has to read a sector which was evicted
+before it was full.
 """
 
 from collections.abc import Mapping
@@ -68,7 +75,7 @@ def moved(
     return Moved(
         asked=asked * scale,
         loaded=loaded,
-        l2=loaded + (stored + counted.total("partial_sectors")) * scale,
+        l2=loaded + (stored + counted.total("partial_lines")) * scale,
         dram_read=read,
         dram=read + written,
         compulsory=must_read + must_write,

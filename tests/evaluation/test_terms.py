@@ -59,19 +59,29 @@ class TestL1:
 
 
 class TestStores:
-    def stores(self, partial: int) -> Load:
+    def stores(self, **changed: int) -> Load:
+        """Of one block: 32 sectors of 8 lines, in 8 requests."""
         line = LineCounters(requests=8, sectors=32, store_sectors=32, instructions=80, cache_lines=8)
-        counted = evolve(
-            ONE, lines={1: evolve(line, partial_sectors=partial)}, touched_read={}, touched_written={"x": 32}
-        )
+        counted = evolve(ONE, lines={1: evolve(line, **changed)}, touched_read={}, touched_written={"x": 32})
         return found(counted)
 
-    def test_a_partly_written_sector_is_read_and_written(self) -> None:
-        assert self.stores(0).terms["L2 bandwidth"] == pytest.approx(32 * BLOCKS * 32 / H200.l2_bytes_per_s)
-        assert self.stores(32).terms["L2 bandwidth"] == pytest.approx(64 * BLOCKS * 32 / H200.l2_bytes_per_s)
+    def test_a_mask_of_bytes_takes_a_sector_s_time_for_each_line(self) -> None:
+        assert self.stores().terms["L2 bandwidth"] == pytest.approx(32 * BLOCKS * 32 / H200.l2_bytes_per_s)
+        masked = self.stores(partial_sectors=32, partial_lines=8)
+        assert masked.terms["L2 bandwidth"] == pytest.approx((32 + 8) * BLOCKS * 32 / H200.l2_bytes_per_s)
 
     def test_what_l2_puts_together_reaches_dram_once(self) -> None:
-        assert self.stores(32).dram_bytes == self.stores(0).dram_bytes == BLOCKS * 1024
+        """Each sector in three parts, by three requests for three lines each: L2 takes all of them, DRAM one."""
+        parts = self.stores(
+            requests=24, sectors=96, store_sectors=96, cache_lines=24, partial_sectors=96, partial_lines=24
+        )
+        assert parts.terms["L2 bandwidth"] == pytest.approx((96 + 24) * BLOCKS * 32 / H200.l2_bytes_per_s)
+        assert parts.dram_bytes == self.stores().dram_bytes == BLOCKS * 1024
+
+    def test_lanes_that_write_a_line_each_pay_for_each(self) -> None:
+        """As in a naive transposition: 32 sectors on 32 lines, with as many masks."""
+        down = self.stores(sectors=256, store_sectors=256, cache_lines=256, partial_sectors=256, partial_lines=256)
+        assert down.terms["L2 bandwidth"] == pytest.approx(2 * 256 * BLOCKS * 32 / H200.l2_bytes_per_s)
 
 
 class TestLatency:
