@@ -5,14 +5,16 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from agent.evaluation.comparators.base import LESS, Errors, worst
+from agent.evaluation.draws import drawing, fresh_root
 from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
 from agent.evaluation.gates import gates
 from agent.evaluation.limits import limits
 from agent.evaluation.measurement import evidence_of, measured_speed
 from agent.evaluation.prepare import Prepared
+from agent.evaluation.ran import Ran
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Timing, Verdict
 from agent.execution.device import Fault
@@ -37,12 +39,41 @@ def judge(
 ) -> Verdict:
     """Run the gates until one says no. ``progress`` is told each gate's result; ``scope`` is what the rewrite may
     change (``drop-in``, ``relaunch``, ``plan``). Never raises for what the candidate is or does."""
-    trial = Trial(prepared, candidate, allow_lossy, scope)
+    return _through(Trial(prepared, candidate, allow_lossy, scope), progress, fresh_root())[0]
+
+
+@frozen
+class Judged:
+    """A verdict with what it takes to repeat it: the root of all that was drawn for this candidate, and each run of the
+    correctness gate with its digests."""
+
+    verdict: Verdict
+    secret: str
+    runs: tuple[Ran, ...]
+
+
+def examine(
+    prepared: Prepared,
+    candidate: Program,
+    allow_lossy: bool = False,
+    progress: Callable[[GateResult], None] | None = None,
+    scope: str = "plan",
+    secret: str = "",
+) -> Judged:
+    """As :func:`judge`, for a record; with the numbers of an earlier verdict where its ``secret`` is given."""
+    root = secret or fresh_root()
+    verdict, trial = _through(Trial(prepared, candidate, allow_lossy, scope, kept=True), progress, root)
+    return Judged(verdict, root, trial.runs)
+
+
+def _through(trial: Trial, progress: Callable[[GateResult], None] | None, secret: str) -> tuple[Verdict, Trial]:
+    cancelled = trial.prepared.setting.cancelled
     results: list[GateResult] = []
     last: Ruling | None = None
     for gate in gates():
         start = monotonic()
-        last = undecided(trial, "cancelled") if prepared.setting.cancelled() else _ruling(gate, trial)
+        with drawing(secret, gate.name):
+            last = undecided(trial, "cancelled") if cancelled() else _ruling(gate, trial)
         trial = last.trial
         results.append(result(gate, last, monotonic() - start))
         if progress is not None:
@@ -50,7 +81,7 @@ def judge(
         if last.outcome in (FAILED, UNDECIDED):
             break
     assert last is not None
-    return _verdict(trial, tuple(results), last)
+    return _verdict(trial, tuple(results), last), trial
 
 
 def _ruling(gate: Gate, trial: Trial) -> Ruling:

@@ -7,6 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from agent.evaluation import runs
+from agent.evaluation.draws import drawing
 from agent.evaluation.measurement import Measurement
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
@@ -99,7 +100,9 @@ def control(prepared: Prepared, timer: Timer, sizes: Sizes, effort: Effort) -> T
     held = prepared.cache.controls
     if key in held and effort.processes == 1:
         return held[key]
-    timed = timer.race(_race(prepared, (original, original), effort))
+    with drawing(prepared.setting.secret, f"control, {describe(sizes)}"):
+        race = _race(prepared, (original, original), effort)
+    timed = timer.race(race)
     if timed.status != "ok":
         return Unmeasured(f"the original could not be timed: {timed.message or timed.status}")
     held[key] = timed

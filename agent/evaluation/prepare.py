@@ -9,6 +9,7 @@ from agent.evaluation import runs
 from agent.evaluation.contract import Contract, find_contract, place
 from agent.evaluation.counting import recipes
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
+from agent.evaluation.draws import drawing
 from agent.evaluation.estimate import Estimate, Headroom, estimate
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
@@ -90,14 +91,16 @@ class Prepared:
         """The declared size on sampled blocks, or why there is none; found once for each depth."""
         depth = self.setting.depth
         if depth not in self.cache.samples:
-            self.cache.samples[depth] = sample(evolve(self.bench, setting=self.setting), self.contract)
+            with drawing(self.setting.secret, f"sample, {depth}"):
+                self.cache.samples[depth] = sample(evolve(self.bench, setting=self.setting), self.contract)
         return self.cache.samples[depth]
 
     def sample_above(self) -> Sample | Unsampled:
         """The same past the declared sizes."""
         key = f"above, {self.setting.depth}"
         if key not in self.cache.samples:
-            self.cache.samples[key] = sample_above(evolve(self.bench, setting=self.setting), self.contract)
+            with drawing(self.setting.secret, f"sample, {key}"):
+                self.cache.samples[key] = sample_above(evolve(self.bench, setting=self.setting), self.contract)
         return self.cache.samples[key]
 
 
@@ -138,18 +141,21 @@ def _prepare(
         )
     bench = Bench(original, workload, setting, built)
     tell("contract")
-    contract = find_contract(bench, checker(setting))
+    with drawing(setting.secret, "contract"):
+        contract = find_contract(bench, checker(setting))
     if isinstance(contract, Answer):
         return _failure(contract, setting)
     if contract.broken:
         return _broken(bench, contract)
     bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic)
     tell("oracle")
-    bench, oracle, first = _with_oracle(bench, contract)
+    with drawing(setting.secret, "oracle"):
+        bench, oracle, first = _with_oracle(bench, contract)
     if isinstance(first, Answer):
         return _failure(first, setting)
     tell("self-test")
-    return _finish(bench, contract, oracle, first, tell)
+    with drawing(setting.secret, "self-test"):
+        return _finish(bench, contract, oracle, first, tell)
 
 
 def _finish(
@@ -169,7 +175,8 @@ def _finish(
     if bench.setting.cancelled():
         return Failure("cancelled", "cancelled")
     tell("declared size")
-    sampled = sample(bench, contract)
+    with drawing(bench.setting.secret, f"sample, {bench.setting.depth}"):
+        sampled = sample(bench, contract)
     fault = sampled.fault if isinstance(sampled, Unsampled) else None
     tell("estimate")
     choices = recipes(bench, contract, slow=_slow(sampled))

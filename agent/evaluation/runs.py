@@ -1,6 +1,5 @@
 """One run of one program on one set of contents: the common ground of contract, gates and estimate."""
 
-import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from agent.evaluation import planting
+from agent.evaluation.draws import draw_seed as draw_seed
 from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
@@ -53,11 +53,6 @@ class Case:
 
 def case(sizes: Sizes, family: str, seed: int, lazy: bool = False) -> Case:
     return Case(tuple(sizes.items()), family, seed, lazy)
-
-
-def draw_seed() -> int:
-    """A seed that nobody could know before: 63 bits from the operating system."""
-    return secrets.randbits(63)
 
 
 @frozen

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
+from agent.evaluation.draws import fresh_root
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.targets import Target
@@ -18,7 +19,8 @@ class Setting:
 
     ``seconds`` caps one verdict, whatever its depth; ``step_cap`` caps one run, in thread-instructions. ``special`` is
     the policy for NaN and infinity in the inputs: ``report`` a difference from the original, or ``refuse`` it.
-    ``architectures`` names further ones that the project compiles for.
+    ``architectures`` names further ones that the project compiles for. ``secret`` is the root of all that is drawn for
+    the original; candidates have their own.
     """
 
     device: Device
@@ -30,3 +32,4 @@ class Setting:
     cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
     special: str = "report"
     architectures: tuple[str, ...] = ()
+    secret: str = field(factory=fresh_root, repr=False, eq=False)

@@ -5,6 +5,7 @@ from math import prod
 
 from attrs import frozen
 
+from agent.evaluation.draws import draw_between
 from agent.workload.bind import bind
 from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.errors import WorkloadError
@@ -174,6 +175,4 @@ class Draw:
     """``draw(low, high)``: a number ``low <= n <= high`` from a secret source."""
 
     def __call__(self, low: int, high: int) -> int:
-        import secrets
-
-        return low + secrets.randbelow(high - low + 1)
+        return draw_between(low, high)

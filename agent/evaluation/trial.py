@@ -8,6 +8,7 @@ from agent.evaluation.comparators import Comparison
 from agent.evaluation.floor import Floor
 from agent.evaluation.measurement import Measurement
 from agent.evaluation.prepare import Prepared
+from agent.evaluation.ran import Ran
 from agent.evaluation.verdict import GateResult
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Fault
@@ -24,7 +25,8 @@ DIFFERS = "differs"
 class Trial:
     """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran;
     ``beyond``: sizes above the declared ones ran too, on sampled blocks. ``measured`` is the timing at the declared
-    size, ``elsewhere`` those at others, ``untimed`` why there is none, where one was expected."""
+    size, ``elsewhere`` those at others, ``untimed`` why there is none, where one was expected. ``runs`` are kept for a
+    record where somebody wants one (``kept``)."""
 
     prepared: Prepared = field(repr=False)
     candidate: Program = field(repr=False)
@@ -46,6 +48,8 @@ class Trial:
     floor: Floor | None = None
     untimed: str = ""
     resources: Mapping[str, tuple[Resources | None, Resources | None]] = field(factory=dict)
+    kept: bool = False
+    runs: tuple[Ran, ...] = field(default=(), repr=False)
 
     def unchecked(self, *words: str) -> "Trial":
         return evolve(self, not_checked=tuple(dict.fromkeys((*self.not_checked, *words))))

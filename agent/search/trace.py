@@ -14,9 +14,9 @@ import cattrs
 import platformdirs
 from attrs import define, field
 
+from agent.evaluation.plain import structure, unstructure
 from agent.evaluation.verdict import Verdict
 from agent.search.events import Event, Finished
-from agent.search.record import structure, unstructure
 
 SCHEMA = 1
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.status import Status
 
 import cuda_lsp
+from agent.evaluation.plain import unstructure
 from agent.search import events
 from agent.search.proposal import Proposal
-from agent.search.record import unstructure
 from cuda_lsp.terminal.exits import Exit
 
 SCHEMA = 1

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from agent.evaluation.plain import structure, unstructure
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
 from agent.execution.compiler.result import Resources
 from agent.execution.device import Fault, Where
 from agent.search import events
-from agent.search.record import structure, unstructure
 from agent.search.trace import folder, open_trace
 
 WHERE = Where("a.cu", 31, (0, 0, 0), (32, 0, 0))

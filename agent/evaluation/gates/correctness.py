@@ -11,7 +11,9 @@ from agent.evaluation.aimed import Aim, aim, near
 from agent.evaluation.comparators.base import WRONG, Comparison, worst
 from agent.evaluation.contract import element, place, serious
 from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
+from agent.evaluation.draws import drawing
 from agent.evaluation.glimpse import glimpse, words
+from agent.evaluation.ran import ran
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
@@ -121,7 +123,8 @@ def _largest(trial: Trial) -> Case | None:
     held, depth = prepared.cache.largest, prepared.setting.depth
     if depth not in held:
         sizes = largest(evolve(prepared.bench, setting=prepared.setting), prepared.contract, WHOLE_BUDGET[depth])
-        held[depth] = runs.case(sizes, families(prepared.workload)[0], runs.draw_seed()) if sizes else None
+        with drawing(prepared.setting.secret, f"largest, {depth}"):
+            held[depth] = runs.case(sizes, families(prepared.workload)[0], runs.draw_seed()) if sizes else None
     found = held[depth]
     return evolve(found, seed=runs.draw_seed()) if found is not None and depth == FULL else found
 
@@ -173,6 +176,7 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
     assert trial.build is not None
     setting = evolve(prepared.setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
     found: list[Comparison] = []
+    first: Answer | None = None
     last: Answer | None = None
     for prior in PRIORS if both or not prepared.setting.device.emulated else PRIORS[:1]:
         answer = runs.run(setting, trial.build, before, prior=prior)
@@ -180,9 +184,11 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
             return not_ok(trial, answer, str(chosen), known)
         if last is None or not _alike(known, last, answer):
             found += disagreements(known, answer, prior)
-        last = answer
+        first, last = first or answer, answer
         if found and worst(found).grade == WRONG:
             break
+    if trial.kept and first is not None:
+        trial = evolve(trial, runs=(*trial.runs, ran(chosen, known, found, first)))
     return _record(trial, chosen, known, found)
 
 
@@ -276,11 +282,16 @@ def _declared_case(trial: Trial) -> Case:
     kept = prepared.cache.declared
     if kept is not None and prepared.setting.depth != FULL:
         return kept
-    large = _nbytes(trial) > LARGE
-    chosen = runs.case(declared(prepared.workload), families(prepared.workload)[0], runs.draw_seed(), lazy=large)
-    if prepared.setting.depth != FULL:
-        prepared.cache.declared = chosen
-    return chosen
+    if prepared.setting.depth == FULL:
+        return _at_declared(trial)
+    with drawing(prepared.setting.secret, "declared"):
+        prepared.cache.declared = _at_declared(trial)
+    return prepared.cache.declared
+
+
+def _at_declared(trial: Trial) -> Case:
+    workload, large = trial.prepared.workload, _nbytes(trial) > LARGE
+    return runs.case(declared(workload), families(workload)[0], runs.draw_seed(), lazy=large)
 
 
 def _nbytes(trial: Trial) -> int:

@@ -1,4 +1,4 @@
-"""Values of the search as JSON and back: traces, `--json`, proof records."""
+"""Values as JSON and back: traces, `--json`, proof records."""
 
 import enum
 import math
