@@ -15,6 +15,15 @@ CALM = 0.01
 _ZERO = {"line": 0, "character": 0}
 
 
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds; 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 class StdioClient:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -30,11 +39,7 @@ class StdioClient:
 
     def resident(self) -> int:
         """Bytes of memory that the server holds; 0 where the system does not tell."""
-        try:
-            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
-        except OSError:
-            return 0
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return resident(self._process.pid)
 
     def send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()

@@ -1,5 +1,6 @@
 """Reading only what was edited gives what reading everything gives; between keystrokes it gives at least the rest."""
 
+import itertools
 import os
 import random
 
@@ -8,14 +9,10 @@ from hypothesis import strategies as st
 
 from agent.source.document import Document, parse
 from agent.source.incremental import advance
+from tests.source.sessions import TYPED, anything, function, known
 from tests.source.strategies import clean_texts, pieces, texts
 from tests.source.test_parsing import assert_same
 
-TYPED = [
-    b"a", b"1", b";", b"\n", b"  ", b"x[0] = y + 1;", b"// note\n", b"/* note */", b"if (x) ", b"for (;;) {}", b"FOO\n",
-    b"FOO(1)\n", b"CHECK(f(1))\n", b"k<<<1, 2>>>(x);", b"k<<<{1, 2}, 3>>>(x);", b"#pragma unroll\n", b"else ",
-    b"namespace q {", b"__launch_bounds__(3) ", b"(", b")", b"{", b"}", b'"', b"'",
-]  # fmt: skip
 typed = st.one_of(st.sampled_from(TYPED), pieces)
 edit = st.tuples(st.floats(0, 1), st.sampled_from([0, 0, 0, 1, 2, 9]), typed)
 
@@ -56,10 +53,6 @@ def test_a_hasty_parse_is_exact_or_says_that_it_may_not_be(text, changes):
         assert 0 <= found.span.start <= found.span.end <= len(new)
     if not hasty.hasty:
         assert_same_values(hasty, scratch)
-
-
-def function(number: int) -> bytes:
-    return b"__global__ void k%d(float* x, int n) {\n  int i = threadIdx.x;\n  x[i] += %d;\n}\n" % (number, number)
 
 
 def test_an_edit_in_one_of_many_functions_reads_only_that_one():
@@ -109,19 +102,11 @@ EDITS = int(os.environ.get("CUDA_LSP_EDITS", "1200"))
 
 def test_a_long_session_stays_equal_to_a_parse_from_scratch():
     """One document, edited again and again, as an editor does; ``CUDA_LSP_EDITS`` says how often."""
-    dice = random.Random(7)
     start = b"".join(map(function, range(6))) + b"void run(float* x) {\n  k1<<<1, 32>>>(x, 4);\n}\n"
     document = parse(start)
-    for _ in range(EDITS):
-        text = document.text if len(document.text) < 3000 else start
-        new = edited(text, (dice.random(), dice.choice((0, 0, 0, 1, 2, 9, 40)), dice.choice(TYPED)))
-        if dice.random() < 0.3:  # taken back: most texts are sound, as they are in an editor
-            new = start
-        hasty, following, scratch = parse(new, "", document, hasty=True), parse(new, "", document), parse(new)
-        assert_same_values(following, scratch)
-        if not hasty.hasty:
-            assert_same_values(hasty, scratch)
-        document = following
+    for text in itertools.islice(anything(start, TYPED, random.Random(7)), EDITS):
+        document, wrong = known(document, text)
+        assert not wrong, f"{wrong} of {text!r}"
 
 
 def test_what_an_edit_moves_is_made_when_it_is_asked_for():

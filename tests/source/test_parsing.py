@@ -1,25 +1,15 @@
 """An incremental parse is a parse from scratch, whatever is edited."""
 
 from hypothesis import given, settings
-from tree_sitter import Node
 
 from agent.source.document import Document, parse
-from agent.source.nodes import walk
+from tests.source.same import shape
 from tests.source.strategies import clean_texts, edits, texts
-
-
-def shape(document: Document) -> list[tuple[str, int, int, bool]]:
-    return [(n.type, n.start_byte, n.end_byte, n.is_missing) for n in walk(document.tree.root_node, named=False)]
-
-
-def points(node: Node) -> list[tuple[int, int]]:
-    return [(found.start_point.row, found.start_point.column) for found in walk(node, named=False)]
 
 
 def assert_same(incremental: Document, scratch: Document) -> None:
     assert str(incremental.tree.root_node) == str(scratch.tree.root_node)
     assert shape(incremental) == shape(scratch)
-    assert points(incremental.tree.root_node) == points(scratch.tree.root_node)
     assert incremental.blanks == scratch.blanks
     assert incremental.kernels == scratch.kernels
     assert incremental.launches == scratch.launches
