@@ -43,6 +43,18 @@ def is_double_literal(node: Node) -> bool:
     return ("." in written or "e" in written) and written[-1] in "0123456789."
 
 
+def literal_value(node: Node | None) -> float | None:
+    """The number that a literal stands for, parentheses around it apart; None for anything else."""
+    node = bare(node)
+    if node is None or node.type != "number_literal":
+        return None
+    written = text(node).replace("'", "").lower()
+    try:
+        return float(int(written.rstrip("ul"), 0)) if written.startswith("0x") else float(written.rstrip("ful"))
+    except ValueError:
+        return None
+
+
 def type_of(node: Node | None, symbols: Symbols) -> str | None:
     """``f32``, ``f64``, ``int`` for integers of any width, or None where it is not known."""
     node = bare(node)

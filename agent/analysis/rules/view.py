@@ -1,17 +1,19 @@
 """What a rule looks at: a kernel's facts, the shapes of its launches, and what its warps touch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
+from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, guards, stopped
 from agent.analysis.launches import Extents, Shape
+from agent.analysis.syntax import callee, walk
 from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
 
@@ -43,6 +45,43 @@ class View:
     def threads(self) -> int | None:
         x, y, z = self.block
         return None if x is None or y is None or z is None else x * y * z
+
+    def nodes(self, *types: str) -> list[Node]:
+        """The kernel's nodes of some types, in text order: the kernel is walked once for all rules."""
+        if len(types) == 1:
+            return self._nodes.get(types[0], [])
+        return sorted((node for kind in types for node in self._nodes.get(kind, ())), key=lambda node: node.start_byte)
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in walk(self.facts.node):
+            found.setdefault(node.type, []).append(node)
+        return found
+
+    def calls(self, names: Iterable[str]) -> list[Node]:
+        """The calls of functions with these names that the file does not define itself, in text order."""
+        found = [call for name in self._calls.keys() & set(names) - self.defined for call in self._calls[name]]
+        return sorted(found, key=lambda call: call.start_byte)
+
+    def operations(self, *operators: str) -> list[Node]:
+        """The binary expressions with these operators, in text order of each."""
+        return [node for operator in operators for node in self._operations.get(operator, ())]
+
+    @cached_property
+    def _calls(self) -> Mapping[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for call in self.facts.calls:
+            found.setdefault(callee(call), []).append(call)
+        return found
+
+    @cached_property
+    def _operations(self) -> Mapping[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes("binary_expression"):
+            operator = node.child_by_field_name("operator")
+            found.setdefault("" if operator is None else operator.type, []).append(node)
+        return found
 
     @cached_property
     def axes(self) -> frozenset[str]:

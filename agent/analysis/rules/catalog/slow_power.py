@@ -8,8 +8,8 @@ from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, hit
 from agent.analysis.rules.mending import operand, replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import arguments, bare, callee, descendants, text
-from agent.analysis.types import type_of
+from agent.analysis.syntax import arguments, callee, descendants, text
+from agent.analysis.types import literal_value, type_of
 
 FIRES = """\
 __global__ void energy(const float* v, float* e, int n) {
@@ -47,7 +47,7 @@ def slow_power(view: View) -> Iterator[Hit]:
         given = arguments(call)
         if callee(call) not in ("pow", "powf") or len(given) != 2 or callee(call) in view.defined:
             continue
-        instead = INSTEAD.get(_literal(given[1]) or 0.0)
+        instead = INSTEAD.get(literal_value(given[1]) or 0.0)
         if instead is not None and not _has_effect(given[0]):
             yield hit(
                 call,
@@ -61,22 +61,12 @@ def _mend(call: Node, base: Node, exponent: Node, view: View) -> Mend | None:
     single = callee(call) == "powf" or text(exponent).lower().endswith("f")
     if type_of(base, view.facts.symbols) != ("f32" if single else "f64"):
         return None
-    power, x = _literal(exponent), operand(base)
+    power, x = literal_value(exponent), operand(base)
     if power == 0.5:
         root = "sqrtf" if single else "sqrt"
         return replaced(f"Write {root} (it differs for -0 and -infinity)", (call, f"{root}({text(base)})"), sure=False)
     product = {2.0: f"({x} * {x})", 3.0: f"({x} * {x} * {x})"}.get(power or 0.0, f"(({x} * {x}) * ({x} * {x}))")
     return replaced(f"Write a product instead of {callee(call)}", (call, product))
-
-
-def _literal(node: Node) -> float | None:
-    inner = bare(node)
-    if inner is None or inner.type != "number_literal":
-        return None
-    try:
-        return float(text(inner).rstrip("fFlL"))
-    except ValueError:
-        return None
 
 
 def _has_effect(node: Node) -> bool:
