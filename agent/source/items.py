@@ -1,7 +1,7 @@
 """A file as a list of top-level items: what each gives, what each takes, and whether a device can use it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from attrs import field, frozen
@@ -104,6 +104,18 @@ def entries(document: Document) -> tuple[Entry, ...]:
         guard = isinstance(first, Item) and first.kind == "macro" and first.gives <= solid[0].takes
         return inside[1:] if guard else found
     return found
+
+
+def leaves(found: Sequence[Entry]) -> Iterator[Item]:
+    """The items in text order, those in namespaces and conditional branches too."""
+    for entry in found:
+        if isinstance(entry, Item):
+            yield entry
+        elif isinstance(entry, Block):
+            yield from leaves(entry.children)
+        elif isinstance(entry, Conditional):
+            for _, inside in entry.branches:
+                yield from leaves(inside)
 
 
 class _Reader:

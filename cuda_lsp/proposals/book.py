@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # takes long to import, and the server's start must not wait 
 KINDS = ("optimize", "idea")
 """Jobs that propose rewrites."""
 
-_EDITED = "the kernel or one of its launches was edited since this was proved; optimize it again"
+_EDITED = "the kernel, one of its launches or the code around them was edited since this was proved; optimize it again"
 _USES = "something that the kernel uses or is run on was edited since this was proved; optimize it again"
 
 
@@ -316,4 +316,5 @@ def _made(job: Job, rewrite: Rewrite, note: str) -> Proposal:
         note=note,
         folder=job.options.folder,
         created=time.time(),
+        origin=rewrite.origin,
     )

@@ -22,7 +22,8 @@ class Proposal:
     """``state`` is one of the six above. ``running`` and ``failed`` have no verdict and no anchors. ``note`` says why a
     proposal is outdated, was rejected or failed. ``by_hand`` says what keeps us from applying it. ``proof`` is the key
     of what the verdict rests on; ``folder`` is where an unsaved document looks for settings; ``created`` is in seconds
-    since 1970. ``taken_back``: it was accepted, and that was undone. ``job`` is empty for one of an earlier server."""
+    since 1970. ``taken_back``: it was accepted, and that was undone. ``origin`` says whose idea it is where it is not
+    the catalogue's. ``job`` is empty for one of an earlier server."""
 
     id: str
     uri: str
@@ -43,6 +44,12 @@ class Proposal:
     folder: str = ""
     created: float = 0.0
     taken_back: bool = False
+    origin: str = ""
+
+    @property
+    def named(self) -> str:
+        """The title as users see it."""
+        return f"{self.title} ({self.origin})" if self.origin else self.title
 
     @property
     def open(self) -> bool:

@@ -22,7 +22,7 @@ from attrs import evolve, frozen, resolve_types
 from cuda_lsp.proposals.locking import locked
 from cuda_lsp.proposals.proposal import OUTDATED, READY, RUNNING, Proposal
 
-SCHEMA = 1
+SCHEMA = 2
 MOST = 24
 """Proposals kept for one document; the oldest go first."""
 FILES = 256

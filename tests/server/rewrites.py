@@ -51,6 +51,18 @@ def relaunched(document: Document, name: str, number: int = 0) -> Rewrite:
     return _rewrite(document, name, parse(apply_edits(spliced.text, edits), document.path))
 
 
+def replaced(document: Document, name: str, number: int = 0) -> Rewrite:
+    """The same with each launch in two halves and memory between them: other launches, and host code around them."""
+    spliced = parse(applied(rewritten(document, name, number), document), document.path)
+    end = line_end(document.text)
+    edits = []
+    for site in (site for site in spliced.launches if site.kernel == document.kernel(name).name):
+        launch = spliced.text[site.span.start : site.span.end]
+        halves = (b"float* part = nullptr;", b"cudaMalloc(&part, 64);", launch + b";", launch + b";", b"cudaFree(part)")
+        edits.append(Edit(site.span, (end + b"    ").join(halves)))
+    return _rewrite(document, name, parse(apply_edits(spliced.text, edits), document.path))
+
+
 def applied(rewrite: Rewrite, document: Document) -> bytes:
     """The document with a rewrite of it."""
     assert rewrite.anchors is not None

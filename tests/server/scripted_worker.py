@@ -2,7 +2,8 @@
 
 ``stage:TEXT``, ``sleep:SECONDS``, ``die``, ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes
 its id), ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one
-that changes its launches too), ``fresh`` and ``fresh:launch`` (the same, and no two alike), ``end:REASON``.
+that changes its launches too), ``replace`` (one that puts other host code in their place), ``fresh`` and
+``fresh:launch`` (the first two, and no two alike), ``end:REASON``.
 """
 
 import os
@@ -17,7 +18,7 @@ from agent.execution.wire import Channel
 from agent.source.document import parse
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Rewrite, Staged
-from tests.server.rewrites import relaunched, rewritten
+from tests.server.rewrites import relaunched, replaced, rewritten
 
 
 def handle(channel: Channel) -> None:
@@ -44,6 +45,8 @@ def handle(channel: Channel) -> None:
             found += [rewritten(document, task.kernel, number) for number in range(int(rest or 1))]
         elif name == "launch":
             found.append(relaunched(parse(task.text, task.path), task.kernel))
+        elif name == "replace":
+            found.append(replaced(parse(task.text, task.path), task.kernel))
         elif name == "fresh":
             made = relaunched if rest else rewritten
             found.append(made(parse(task.text, task.path), task.kernel, time.time_ns()))

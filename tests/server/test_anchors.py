@@ -1,9 +1,13 @@
 """Where a rewrite belongs in a text that was edited since: told by what it replaces, or not at all."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agent.source.document import parse
 from agent.source.edits import apply_edits
 from cuda_lsp.proposals.anchors import anchor, is_applied, locate
-from tests.server.rewrites import relaunched, rewritten
+from tests.server.rewrites import relaunched, replaced, rewritten
 from tests.server.texts import SCALE
 
 
@@ -18,12 +22,95 @@ def test_anchors_hold_the_kernel_and_its_launches_and_nothing_else() -> None:
     assert max(len(edit.span) for edit in edits) < len(anchors.old), "what stays is not written again"
 
 
-def test_a_rewrite_that_changes_anything_else_has_no_anchors() -> None:
+def test_a_rewrite_that_changes_anything_but_definitions_has_no_anchors() -> None:
     base = parse(SCALE.encode())
     kernel = base.kernel("scale")
-    for old, new in ((b"n = 4096", b"n = 1"), (b"x[i] + 1.0f", b"x[i]"), (b"FACTOR 2.0f", b"FACTOR 1.0f")):
-        spliced = apply_edits(base.text, locate(rewritten(base, "scale").anchors, base))  # type: ignore[arg-type]
+    spliced = apply_edits(base.text, locate(rewritten(base, "scale").anchors, base))  # type: ignore[arg-type]
+    for old, new in ((b"FACTOR 2.0f", b"FACTOR 1.0f"), (b"_runtime.h>", b"_fp16.h>"), (b"\n\nint main", b"\nint main")):
         assert anchor(base, kernel, parse(spliced.replace(old, new))) is None
+
+
+def test_host_code_that_launches_otherwise_is_replaced_as_a_whole_function() -> None:
+    base = parse(SCALE.encode())
+    anchors = replaced(base, "scale").anchors
+    assert anchors is not None
+    (main,) = anchors.definitions
+    assert main.old.startswith(b"int main() {") and main.old.endswith(b"}") and (main.place, main.alike) == (0, 1)
+    assert main.new.count(b"scale<<<") == 2 and main.new.count(b"shift<<<") == 1
+    edits = locate(anchors, base)
+    assert edits is not None
+    after = apply_edits(base.text, edits)
+    assert b"cudaMalloc(&part, 64)" in after and is_applied(anchors, after) and not is_applied(anchors, base.text)
+    assert max(len(edit.span) for edit in edits) < len(main.old), "what stays is not written again"
+
+
+def test_such_a_function_is_found_again_where_it_is_as_it_was() -> None:
+    base = parse(SCALE.encode())
+    anchors = replaced(base, "scale").anchors
+    assert anchors is not None
+    after = apply_edits(base.text, locate(anchors, base) or ())
+    around = SCALE.replace("x[i] + 1.0f", "x[i] + 2.0f").replace("#define", "// größe 🚀\n#define")
+    edits = locate(anchors, parse(around.encode()))
+    assert edits is not None
+    wanted = after.replace(b"x[i] + 1.0f", b"x[i] + 2.0f").replace(b"#define", "// größe 🚀\n#define".encode())
+    assert apply_edits(around.encode(), edits) == wanted
+
+
+MAIN = SCALE[SCALE.index("int main") :].strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCALE.replace("    return 0;", "    return 1;"),
+        SCALE.replace(MAIN, f"/*\n{MAIN}\n*/"),
+        SCALE.replace(MAIN, f'const char* text = R"({MAIN})";'),
+        SCALE.replace(MAIN, f"#if A\n{MAIN}\n#else\n{MAIN}\n#endif"),
+        SCALE.replace(MAIN, f"namespace {{ struct Run {{ {MAIN} }}; }}"),
+        SCALE + "void again(float* x) { scale<<<1, 32>>>(x, x, 32); }\n",
+        SCALE.replace("\n", "\r\n"),
+    ],
+    ids=["edited", "in a comment", "in a string", "twice", "in a class", "another launch", "other line ends"],
+)
+def test_such_a_function_that_is_not_as_it_was_is_left_alone(text: str) -> None:
+    anchors = replaced(parse(SCALE.encode()), "scale").anchors
+    assert anchors is not None
+    assert locate(anchors, parse(text.encode())) is None
+
+
+def test_of_two_branches_with_the_same_host_function_only_the_rewritten_one_changes() -> None:
+    two = SCALE.replace(MAIN, f"#if A\n{MAIN}\n#else\n{MAIN}\n#endif")
+    base = parse(two.encode())
+    code = apply_edits(
+        parse(SCALE.encode()).text,
+        locate(replaced(parse(SCALE.encode()), "scale").anchors, parse(SCALE.encode())) or (),
+    )  # type: ignore[arg-type]
+    main = code[code.index(b"int main") :].strip()
+    rewritten_text = code.replace(main, b"#if A\n" + MAIN.encode() + b"\n#else\n" + main + b"\n#endif")
+    anchors = anchor(base, base.kernel("scale"), parse(rewritten_text))
+    assert anchors is not None
+    assert [(one.place, one.alike) for one in anchors.definitions] == [(1, 2)]
+    assert apply_edits(base.text, locate(anchors, base) or ()) == rewritten_text
+
+
+@given(st.data())
+def test_whatever_is_edited_a_rewrite_of_host_code_goes_where_it_was_proved_or_nowhere(data: st.DataObject) -> None:
+    base = parse(SCALE.encode())
+    anchors = replaced(base, "scale").anchors
+    assert anchors is not None
+    text = base.text
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        cut = data.draw(st.integers(0, 6))
+        put = data.draw(st.sampled_from([b"", b"x", b"\n", b"/*", b"*/", b"}", b"{", b"int a;", b"// b\n"]))
+        text = text[:at] + put + text[at + cut :]
+    edits = locate(anchors, parse(text))
+    if edits is None:
+        return
+    after = apply_edits(text, edits)
+    assert anchors.old in text and is_applied(anchors, after)
+    for one in anchors.definitions:
+        assert one.old in text and one.old not in after
 
 
 TWINS = """#if A

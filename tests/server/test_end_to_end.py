@@ -217,6 +217,51 @@ def test_a_client_that_cannot_show_progress_is_sent_none(tmp_path: Path) -> None
     assert os.listdir(tmp_path / "work") == ["add.cu"]  # noqa: PTH208
 
 
+SCAN = Path(__file__).parents[2] / "fixtures" / "scan.cu"
+TILES = {"only": ["scan-in-tiles"], "rounds": 1, "candidates": 1, "scope": "plan"}
+
+
+@pytest.mark.parametrize(("capabilities", "manner"), [("vscode", STRICT), ("minimal", LAX)])
+def test_a_loop_of_launches_becomes_three_others_with_memory_between_them(
+    tmp_path: Path, capabilities: str, manner: str
+) -> None:
+    """The search, the gates and the host code are the real ones. Accepted after an edit elsewhere; after one in the
+    function that launches, nothing is written."""
+    text = SCAN.read_text()
+    file = tmp_path / "scan.cu"
+    file.write_text(text)
+
+    async def run() -> None:
+        async with connect(file, text, tmp_path / "state", capabilities, REAL, manner=manner) as client:
+            await client.command("optimize", await client.kernel("scan_step"), TILES)
+            await client.until(lambda: bool(client.messages or client.asked), 240)
+            client.editor.replace('wrong ? "WRONG"', 'wrong ? "wrong"')
+            inside = client.editor.text
+            review = await client.command("review", await client.kernel("scan_step"))
+            assert (review["state"], review["proposed"]) == ("outdated", None)
+            assert await client.command("accept", review["id"]) is False and client.editor.text == inside
+            client.editor.replace('wrong ? "wrong"', 'wrong ? "WRONG"')
+            client.editor.type(0, 0, "// größe 🚀\n")
+            review = await client.command("review", await client.kernel("scan_step"))
+            assert await client.command("accept", review["id"]) is True
+            assert client.editor.text == review["proposed"]
+            launched(client.editor.text)
+            client.editor.type(0, len(client.editor.text), "// größe 🚀\n" + text)
+            assert (await client.command("review", review["id"]))["state"] == "ready", "it was undone"
+
+    asyncio.run(run())
+    assert file.read_text() == text
+
+
+def launched(text: str) -> None:
+    """That the host code has the three launches, in their order, and frees what it allocates."""
+    main = text[text.index("int main(") :]
+    calls = [main.index(f"{name}<<<") for name in ("scan_step_tiles", "scan_step_totals", "scan_step")]
+    assert calls == sorted(calls)
+    allocated, freed = ({one.split(")")[0] for one in main.split(word)[1:]} for word in ("cudaMalloc(&", "cudaFree("))
+    assert {name.split(",")[0] for name in allocated} == freed and len(freed) == 4
+
+
 def test_two_servers_on_one_file_lose_nothing_of_each_other(tmp_path: Path) -> None:
     """Two editors have the file open. Each sees what the other decided when it looks at the file anew."""
     file = tmp_path / "work" / "scale.cu"

@@ -18,7 +18,7 @@ from cuda_lsp.proposals.proposal import ACCEPTED, OUTDATED, READY, REJECTED, RUN
 from cuda_lsp.proposals.proposal import FAILED as PROPOSAL_FAILED
 from cuda_lsp.proposals.store import FILES, MOST, Store
 from tests.server.desk import Desk
-from tests.server.rewrites import VERDICT, rewritten
+from tests.server.rewrites import VERDICT, replaced, rewritten
 from tests.server.texts import SCALE
 
 
@@ -263,6 +263,23 @@ def test_what_has_to_be_applied_by_hand_is_shown_and_not_accepted(tmp_path: Path
     review = desk.proposals.review(proposal.id)
     assert review is not None and review.proposed is None and "+// helper 0" in review.diff
     assert desk.editor.asked == []
+
+
+def test_a_rewrite_of_host_code_is_kept_re_anchored_and_accepted(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    job = desk.job()
+    desk.end(job, replaced(job.document, "scale"))
+    (proposal,) = desk.proposals.all(desk.uri)
+    desk.restart()
+    desk.editor.replace("#define FACTOR", "// more\n#define FACTOR")
+    review = desk.proposals.review(proposal.id)
+    assert review is not None and review.proposed is not None
+    desk.editor.replace("    return 0;", "    return 1;")
+    assert desk.state(proposal) == OUTDATED
+    assert not asyncio.run(desk.proposals.accept(proposal.id)).ok and "part" not in desk.editor.text
+    desk.editor.replace("    return 1;", "    return 0;")
+    assert asyncio.run(desk.proposals.accept(proposal.id)).ok
+    assert desk.editor.text.encode() == review.proposed and "cudaFree(part);" in desk.editor.text
 
 
 def test_two_servers_on_one_file_spoil_nothing_for_each_other(tmp_path: Path) -> None:
