@@ -1,4 +1,5 @@
-"""``python -m tests.benchmarks [NAME...]``: every benchmark of this folder, or those named. Prints; asserts nothing."""
+"""``python -m tests.benchmarks [NAME...]``: every benchmark of this folder, or those named. Prints; asserts nothing.
+What begins with ``--`` is for the benchmarks themselves."""
 
 import importlib
 import pkgutil
@@ -30,4 +31,4 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main([name for name in sys.argv[1:] if not name.startswith("--")])
