@@ -124,9 +124,9 @@ class Fault:
 
     ``kind``: ``out-of-bounds read``, ``out-of-bounds write``, ``misaligned access``, ``uninitialised read``,
     ``shared-memory race``, ``global-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``,
-    ``step limit``, ``null pointer``, ``invalid shuffle mask``, ``trap``; from a card, which knows less: ``illegal
-    address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races,
-    and always ``race on a tested value``, ``race of a test with an atomic`` and ``race on a polled flag``, which right
+    ``step limit``, ``null pointer``, ``invalid shuffle mask``, ``incomplete warp`` (lanes are missing from an
+    instruction of a whole warp), ``trap``; from a card, which knows less: ``illegal address``, ``illegal instruction``,
+    ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races, and always ``race on a tested value``, ``race of a test with an atomic`` and ``race on a polled flag``, which right
     programs have. ``other`` is the second party of a race. ``count`` is how many times it was seen.
     """
 
@@ -199,7 +199,8 @@ class LaunchCounters:
     ``touched`` maps each buffer to the distinct 32-byte sectors that the blocks that ran read and wrote (the least
     DRAM traffic); ``block_touched`` is the same summed over single blocks, so that re-use between blocks shows.
     ``mix`` classes: ``fp32``, ``fp64``, ``int``, ``multiply`` (of whole numbers), ``special`` (sfu), ``load``,
-    ``store``, ``shared``, ``atomic``, ``barrier``, ``shuffle``, ``branch``, ``convert``, ``other``.
+    ``store``, ``shared``, ``atomic``, ``barrier``, ``shuffle``, ``branch``, ``convert``, ``tensor`` (``mma``),
+    ``other``.
 
     ``queued`` counts the operations of atomics on each buffer that wait for one another where they meet in a 32-byte
     sector (see ``emulator.contention``), ``queued_at_one`` those in the sector that got most, among the sectors that

@@ -29,6 +29,7 @@ from agent.execution.emulator.addresses import Array, tag_of
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.memory_use import changes_global
 from agent.execution.emulator.race_clocks import Clocks
 from agent.execution.emulator.race_order import Clock, Order
 from agent.execution.emulator.race_records import STRONG, strength_of
@@ -237,7 +238,7 @@ class Traffic:
     def _check_writes(self, batch: "Batch", access: Access, cells: Cells) -> None:
         """Report what races with a write. Nobody can tell a write that changes nothing from its absence: not who reads,
         not who writes the same. Against an atomic it counts: that may have made of the place what it is."""
-        reads = access.site.instruction.base not in ("st", "atom", "red")
+        reads = not changes_global(access.site.instruction)
         self._check(batch, access, cells.written, "wrote", False)
         if not cells.changes:
             self._check(batch, access, cells.equal, "wrote", reads)

@@ -6,17 +6,26 @@ from functools import cached_property
 import numpy as np
 from attrs import define, field, frozen
 
-from agent.execution.emulator import steps_atomic, steps_copy, steps_memory, steps_move, steps_warp
+from agent.execution.emulator import (
+    steps_atomic,
+    steps_copy,
+    steps_matrix,
+    steps_memory,
+    steps_move,
+    steps_tiles,
+    steps_warp,
+)
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
+from agent.execution.emulator.memory_use import may_be_shared, narrowest
 from agent.execution.emulator.race_sites import SiteFacts, site_facts
 from agent.execution.emulator.sites import Site, source_places
 from agent.execution.emulator.steps_pure import pure
 from agent.execution.emulator.uses import Users, users
-from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step, width_of
+from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
 
 # imported for what they register
-_FAMILIES = (steps_atomic, steps_copy, steps_memory, steps_move, steps_warp)
+_FAMILIES = (steps_atomic, steps_copy, steps_matrix, steps_memory, steps_move, steps_tiles, steps_warp)
 
 _STRONG = frozenset(("atom", "nanosleep"))
 _STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
@@ -80,7 +89,7 @@ class Kernel:
     @cached_property
     def narrow_shared(self) -> bool:
         """Whether any access that may go to shared memory is narrower than four bytes."""
-        return any(_narrow_shared(site) for site in self.sites)
+        return any(may_be_shared(site.instruction) and narrowest(site.instruction) < 4 for site in self.sites)
 
     @cached_property
     def users(self) -> Users:
@@ -123,10 +132,7 @@ def _leaders(items: list[Item]) -> list[int]:
 
 
 def _gathers(item: Item) -> bool:
-    instruction = item.instruction
-    if instruction.base in ("bar", "barrier"):
-        return "warp" in instruction.modifiers
-    return instruction.base in ("shfl", "vote", "match", "redux", "elect")
+    return steps_warp.mask_operand(item.instruction) is not None
 
 
 def _block(
@@ -138,7 +144,7 @@ def _block(
     for item, site in zip(items, sites, strict=True):
         lowering = Lowering(entries, site, item)
         if item.kind == "step":
-            if not steps and _gathers(item) and (operand := steps_warp.mask_operand(lowering)) is not None:
+            if not steps and (operand := steps_warp.mask_operand(item.instruction)) is not None:
                 mask = lowering.source(operand, "b32")
             steps.append(_lower(lowering))
         else:
@@ -288,14 +294,6 @@ def _strength(site: Site) -> int:
     if instruction.base == "ld" and not {"param", "const", "nc", "local"} & set(instruction.modifiers):
         return WEAK
     return SILENT
-
-
-def _narrow_shared(site: Site) -> bool:
-    instruction = site.instruction
-    if instruction.base not in ("ld", "st", "atom", "red") or not instruction.types:
-        return False
-    elsewhere = {"global", "local", "param", "const", "param::entry", "param::func"}
-    return width_of(instruction.types[0]) < 4 and not elsewhere & set(instruction.modifiers)
 
 
 __all__ = ["Block", "End", "Immediate", "Kernel", "Refused", "prepare"]

@@ -280,6 +280,24 @@ def store_generic(batch: "Batch", site: Site, addresses: Array, shift: int, widt
         store(batch, site, addresses, shift, width, values)
 
 
+# By state space -----------------------------------------------------------------------------------------------------
+
+
+def read(batch: "Batch", space: str, site: Site, addresses: Array, width: int) -> Array:
+    """One value for each lane from ``global``, ``shared`` or ``generic`` addresses."""
+    if space == "shared":
+        return batch.shared.load(batch, batch.lanes, site, addresses, 0, width, 1)[0]
+    return (load_generic if space == "generic" else load)(batch, site, addresses, 0, width, 1)[0]
+
+
+def write(batch: "Batch", space: str, site: Site, addresses: Array, width: int, value: Array) -> None:
+    """The same for stores."""
+    if space == "shared":
+        batch.shared.store(batch, batch.lanes, site, addresses, 0, width, [value])
+    else:
+        (store_generic if space == "generic" else store)(batch, site, addresses, 0, width, [value])
+
+
 # Places for read-modify-write ---------------------------------------------------------------------------------------
 
 

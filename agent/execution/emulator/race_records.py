@@ -13,6 +13,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.memory_use import loads
 from agent.execution.emulator.patterns import Pattern
 from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.sites import Site
@@ -194,7 +195,7 @@ def report(batch: "Batch", access: Access, bad: Array, records: Array, what: str
     row = int(np.broadcast_to(lanes.block, lanes.shape).reshape(-1)[first])
     partner = batch.kernel.sites[record >> 12 & 0xFFFFF]
     thread = min(record & 0x3FF, lanes.threads - 1)
-    verb = "reads" if access.site.instruction.base == "ld" else "writes"
+    verb = "reads" if loads(access.site.instruction) else "writes"
     value = ", with the same value" if benign else ""
     batch.fault(
         "shared-memory race",

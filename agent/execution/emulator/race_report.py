@@ -8,6 +8,7 @@ from attrs import define
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.memory_use import changes_global
 from agent.execution.emulator.race_records import PLAIN, STRONG, strength_of
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import width_of
@@ -103,7 +104,9 @@ def _record(
 
 def _does(site: Site) -> str:
     base = site.instruction.base
-    return "reads" if base in ("ld", "ldu", "cp") else "writes" if base == "st" else "changes by an atomic"
+    if base in ("atom", "red"):
+        return "changes by an atomic"
+    return "writes" if changes_global(site.instruction) else "reads"
 
 
 def _element(ground: "Ground", access: Access, lane: int) -> str:

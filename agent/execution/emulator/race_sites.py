@@ -9,8 +9,8 @@ from attrs import field, frozen
 from agent.execution.emulator.addresses import TAG_BITS
 from agent.execution.emulator.flow import Item
 from agent.execution.emulator.instruction import Address, Immediate, Operand, Register, Symbol, Vector
+from agent.execution.emulator.memory_use import loads, may_be_global, narrowest, writes_to
 from agent.execution.emulator.uses import Key, registers
-from agent.execution.emulator.values import width_of
 
 if TYPE_CHECKING:
     from agent.execution.emulator.kernel import Kernel
@@ -22,8 +22,6 @@ ANYWHERE: Origin = ("anywhere", 0)
 """A pointer that came from memory, say: it may lead into any buffer."""
 
 _LOCAL_ALL, _LOCAL_ANY, _SHARED = ("local, all", 0), ("local, any", 0), ("shared", 0)
-_CHIP = frozenset(("shared", "shared::cta", "local", "param", "param::entry", "param::func"))
-_ACCESSES = ("ld", "ldu", "st", "atom", "red")
 _PASSES_ON = frozenset("mov and or xor not cvt shr shl bfe prmt lop3 selp".split())  # noqa: SIM905
 _TESTS = ("setp", "set", "testp")
 _SYNCHRONISES = frozenset(("acquire", "release", "acq_rel"))
@@ -56,8 +54,7 @@ class SiteFacts:
         key = (what, index)
         if key not in self.known:
             find = {"tested": _tested, "steers": lambda *at: bool(_steered(*at)), "polls": _polls}[what]
-            loads = self.kernel.sites[index].instruction.base in ("ld", "ldu")
-            self.known[key] = loads and find(self.kernel, index)
+            self.known[key] = loads(self.kernel.sites[index].instruction) and find(self.kernel, index)
         return self.known[key]
 
 
@@ -78,13 +75,7 @@ def _fences(item: Item) -> bool:
 
 
 def _grain(items: list[Item]) -> int:
-    widths = [width_of(item.instruction.types[0]) for item in items if _is_global(item) and item.instruction.types]
-    return min([4, *widths])
-
-
-def _is_global(item: Item) -> bool:
-    """An access that may be to global memory."""
-    return item.instruction.base in _ACCESSES and not _CHIP & set(item.instruction.modifiers)
+    return min([4, *(narrowest(item.instruction) for item in items if may_be_global(item.instruction))])
 
 
 # What a value is used for -------------------------------------------------------------------------------------------
@@ -155,8 +146,9 @@ def _written(items: list[Item]) -> frozenset[Origin] | None:
     for item in items:
         for target, sources in _flows(item):
             flows.setdefault(target, set()).update(sources)
-        if _is_global(item) and item.instruction.base in ("st", "atom", "red"):
-            ends |= _address(item, item.instruction.sources[0])
+        target = writes_to(item.instruction)
+        if target is not None and may_be_global(item.instruction):
+            ends |= _address(item, target)
     found = _reached(flows, ends)
     return None if ANYWHERE in found else found
 

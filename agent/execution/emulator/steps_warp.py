@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agent.execution.emulator.addresses import Array
-from agent.execution.emulator.instruction import Operand, Vector
+from agent.execution.emulator.instruction import Immediate, Instruction, Operand, Vector
 from agent.execution.emulator.lanes import WARP, Lanes
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import FILE_TYPES, Lowering, Step, Values, file_of, lowers
+from agent.execution.emulator.whole_warps import COLLECTIVE
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
 
 _LANE = np.arange(WARP)[None, :]
+_EVERYBODY = Immediate(0xFFFF_FFFF, "int")
 _BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32))[None, :]
 
 
@@ -82,9 +84,10 @@ def _some(*entries: int | None) -> tuple[int, ...]:
     return tuple(entry for entry in entries if entry is not None)
 
 
-def mask_operand(lowering: Lowering) -> Operand | None:
+def mask_operand(instruction: Instruction) -> Operand | None:
     """The member mask of an instruction for which a warp's lanes must come together; None where there is none."""
-    instruction = lowering.instruction
+    if instruction.base in COLLECTIVE:
+        return _EVERYBODY
     if instruction.base in ("shfl", "vote", "match", "redux", "elect") and "sync" in instruction.modifiers:
         return instruction.sources[-1]
     if instruction.base in ("bar", "barrier") and "warp" in instruction.modifiers:

@@ -10,6 +10,7 @@ pointer at another offset.
 from collections.abc import Iterator, Sequence
 
 from agent.execution.emulator.instruction import Address, Instruction, Operand, Register, Vector
+from agent.execution.emulator.memory_use import loads, may_be_global
 from agent.execution.emulator.sites import Site
 
 _ELSEWHERE = frozenset("shared shared::cta local param const param::entry param::func".split())  # noqa: SIM905
@@ -52,7 +53,7 @@ def _apart(one: Operand, other: Operand) -> bool:
 
 
 def _is_load(instruction: Instruction) -> bool:
-    return instruction.base in ("ld", "ldu") and not _ELSEWHERE & set(instruction.modifiers)
+    return loads(instruction) and may_be_global(instruction) and "const" not in instruction.modifiers
 
 
 def _registers(operands: Sequence[Operand | None]) -> Iterator[Register]:

@@ -266,9 +266,16 @@ def _width(instruction: Instruction) -> int:
 _COMPOUND = frozenset(("div", "rem", "sqrt", "rcp", "rsqrt"))
 _MULTIPLIES = frozenset(("mul", "mad", "mul24", "mad24"))
 _SPECIAL = frozenset("rcp sqrt rsqrt ex2 lg2 sin cos tanh".split())  # noqa: SIM905
-_SHUFFLES = frozenset("shfl vote match redux activemask elect".split())  # noqa: SIM905
+_ON_CHIP = frozenset(("ldmatrix", "stmatrix", "mbarrier"))
+_SHUFFLES = frozenset("shfl vote match redux activemask elect movmatrix".split())  # noqa: SIM905
 _BRANCHES = frozenset("bra brx call ret exit trap".split())  # noqa: SIM905
 _OTHER = frozenset("mov selp slct cvta isspacep membar fence nanosleep prefetch prefetchu".split())  # noqa: SIM905
+
+
+def _matrix_class(words: tuple[str, ...]) -> str:
+    if "load" in words or "store" in words:
+        return "shared" if {"shared", "shared::cta"} & set(words) else "load" if "load" in words else "store"
+    return "tensor"
 
 
 def class_of(instruction: Instruction) -> str:
@@ -290,6 +297,10 @@ def class_of(instruction: Instruction) -> str:
     kinds = instruction.types
     if base == "cvt":
         return "convert" if any(kind[0] in "fbe" for kind in kinds) else "other"
+    if base in ("mma", "wmma"):
+        return _matrix_class(words)
+    if base in _ON_CHIP:
+        return "shared"
     if base in _SPECIAL or (base == "div" and kinds and kinds[-1][0] == "f"):
         return "special"
     if any(kind == "f64" for kind in kinds):
