@@ -126,8 +126,9 @@ class Fault:
     ``shared-memory race``, ``global-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``,
     ``step limit``, ``null pointer``, ``invalid shuffle mask``, ``incomplete warp`` (lanes are missing from an
     instruction of a whole warp), ``trap``; from a card, which knows less: ``illegal address``, ``illegal instruction``,
-    ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races, and always ``race on a tested value``, ``race of a test with an atomic`` and ``race on a polled flag``, which right
-    programs have. ``other`` is the second party of a race. ``count`` is how many times it was seen.
+    ``stack overflow``, ``launch failure``. ``benign`` marks same-value write races, and always ``race on a tested
+    value``, ``race of a test with an atomic`` and ``race on a polled flag``, which right programs have. ``other`` is
+    the second party of a race. ``count`` is how many times it was seen.
     """
 
     kind: str

@@ -146,9 +146,9 @@ def _written(items: list[Item]) -> frozenset[Origin] | None:
     for item in items:
         for target, sources in _flows(item):
             flows.setdefault(target, set()).update(sources)
-        target = writes_to(item.instruction)
-        if target is not None and may_be_global(item.instruction):
-            ends |= _address(item, target)
+        place = writes_to(item.instruction)
+        if place is not None and may_be_global(item.instruction):
+            ends |= _address(item, place)
     found = _reached(flows, ends)
     return None if ANYWHERE in found else found
 

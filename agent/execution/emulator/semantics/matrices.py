@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agent.execution.emulator.semantics.arrays import Array, raw_dtype
-from agent.execution.emulator.semantics.formats import FORMATS, rounded
+from agent.execution.emulator.semantics.formats import load64, rounded
 from agent.execution.emulator.semantics.fragments import BITS, Fragment, Shape
 from agent.execution.emulator.semantics.fused import fma64
 from agent.execution.emulator.semantics.quarter import QUARTERS
@@ -78,10 +78,10 @@ def _elements(kind: str, words: Array) -> Array:
     if kind in ("s8", "u8", "s32"):
         return narrow.view(f"{'u' if kind[0] == 'u' else 'i'}{bits // 8}").astype(np.int64)
     if kind == "tf32":
-        return (narrow & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-    if kind in ("e4m3", "e5m2"):
-        return FORMATS["f16"].load(QUARTERS[f"{kind}x2"].load(narrow.astype(np.uint16))).astype(np.float64)
-    value: Array = FORMATS[kind].load(narrow).astype(np.float64)
+        kind, narrow = "f32", narrow & np.uint32(0xFFFFE000)
+    elif kind in ("e4m3", "e5m2"):
+        kind, narrow = "f16", QUARTERS[f"{kind}x2"].load(narrow.astype(np.uint16))
+    value: Array = load64(narrow, kind)
     return value
 
 
@@ -97,7 +97,7 @@ def product(kinds: tuple[str, str, str], a: Array, b: Array, c: Array, words: tu
     instruction's modifiers (``satfinite``, ``xor``)."""
     of, _, to = kinds
     if of == "f64":
-        total = c
+        total: Array = c
         for k in range(a.shape[2]):
             left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
             total = fma64(np.ascontiguousarray(left), np.ascontiguousarray(right), total)
@@ -111,4 +111,5 @@ def product(kinds: tuple[str, str, str], a: Array, b: Array, c: Array, words: tu
     exact = found.astype(np.int64) + c
     if "satfinite" in words:
         exact = np.clip(exact, -(1 << 31), (1 << 31) - 1)
-    return exact.astype(raw_dtype("s32"))
+    wrapped: Array = exact.astype(raw_dtype("s32"))
+    return wrapped
