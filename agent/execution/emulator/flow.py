@@ -83,9 +83,11 @@ def lay_out(module: Module, kernel: Function, addresses: Mapping[str, tuple[str,
     code = Code()
     used = _used_symbols(module, kernel)
     statics = [v for v in module.variables.values() if v.space == "shared" and not v.external and v.name in used]
-    for variable in statics:
-        _place_shared(code, variable, variable.name)
     symbols = dict(addresses)
+    for variable in statics:
+        # declared outside: a function beside the kernel (a lambda, say) uses it too
+        _place_shared(code, variable, variable.name)
+        symbols[variable.name] = ("shared", code.shared[variable.name][0])
     offset = 0
     for parameter in kernel.parameters:
         offset = _up(offset, parameter.alignment)

@@ -342,3 +342,22 @@ def test_threads_that_exit_early_hold_up_no_barrier(options: tuple[str, ...]) ->
     answer, out = run(built, launch("k", 3, 64, "y", 150), {"y": np.zeros(150, np.int32)})
     assert answer.status == "ok", answer
     np.testing.assert_array_equal(out["y"], np.arange(150) ^ 1)
+
+
+def test_lambdas_share_an_array_of_the_kernel(options: tuple[str, ...]) -> None:
+    """Unoptimised, a lambda is a function of its own, and the array that both use is declared outside of either."""
+    built = build(
+        """extern "C" __global__ void k(const float* x, float* y) {
+        __shared__ float s[64], t[64];
+        auto put = [&](int i, float v) { s[i] = v; t[63 - i] = -v; };
+        auto get = [&](int i) { return s[63 - i] + 2 * t[i]; };
+        put(threadIdx.x, x[threadIdx.x]);
+        __syncthreads();
+        y[threadIdx.x] = get(threadIdx.x); }""",
+        *options,
+    )
+    x = RNG.standard_normal(64).astype(np.float32)
+    checks = frozenset({"races", "initialised", "barriers"})
+    answer, out = run(built, launch("k", 2, 64, "x", "y"), {"x": x, "y": np.zeros(64, np.float32)}, checks=checks)
+    assert answer.status == "ok" or all(fault.benign for fault in answer.faults), answer
+    np.testing.assert_array_equal(out["y"], -x[::-1])
