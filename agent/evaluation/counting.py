@@ -7,6 +7,7 @@ through the outer two, and the middle one must lie on it; else nothing is claime
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import log2
+from typing import Any
 
 from attrs import evolve, field, fields, frozen
 
@@ -136,12 +137,18 @@ def _line(sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], 
 
 
 def count(
-    program: Program, build: Build, workload: Workload, setting: Setting, choices: Sequence[Recipe]
+    program: Program,
+    build: Build,
+    workload: Workload,
+    setting: Setting,
+    choices: Sequence[Recipe],
+    seconds: float | None = None,
 ) -> Counts | str:
-    """Counts by the first recipe that works out, or why none did."""
+    """Counts by the first recipe that works out, or why none did. ``seconds`` caps each run."""
     reason = "no sizes to count at"
+    seconds = seconds or (SECONDS if len(choices) > 1 else PATIENT)
     for recipe in choices:
-        found = _follow(recipe, program, build, workload, setting, SECONDS if len(choices) > 1 else PATIENT)
+        found = _follow(recipe, program, build, workload, setting, seconds)
         if isinstance(found, Counts):
             return found
         reason = found
@@ -243,13 +250,14 @@ def _extrapolate(kind: Kind, points: Sequence[tuple[float, LaunchCounters]]) -> 
         here, old, new = (item.total(name) / max(1, item.blocks_run) for item in (middle, small, large))
         if abs(here - at(between, old, new)) > OFF_LINE * max(here, 1.0):
             return None
+    mappings: dict[str, Any] = {name: _by_name(large, line, name) for name in _MAPPINGS}
     return LaunchCounters(
         kernel=kind.launch.kernel,
         grid=kind.launch.grid,
         block=kind.launch.block,
         blocks_run=BLOCKS,
         lines={number: _line_at(number, line) for number in large.lines},
-        **{name: _by_name(large, line, name) for name in _MAPPINGS},
+        **mappings,
     )
 
 

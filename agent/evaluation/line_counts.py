@@ -31,13 +31,13 @@ def count_lines(document: Document, kernel: Kernel, workload: Workload, setting:
     if isinstance(built, CompileFailure):
         return built.message
     try:
-        found = count(program, built, workload, setting, list(_recipes(workload, program)))
+        found = count(program, built, workload, setting, list(recipes(workload, program)))
     except WorkloadError as error:
         return str(error)
     return found if isinstance(found, str) else _lines(found, built, kernel)
 
 
-def _recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
+def recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
     """The declared sizes, then smaller ones: what threads loop over first, which changes the least."""
     top = declared(workload)
     yield Recipe(top, ((1.0, top),))
@@ -63,7 +63,7 @@ def _binds(workload: Workload, program: Program, sizes: Mapping[str, int]) -> bo
 
 
 def _lines(found: Counts, built: Build, kernel: Kernel) -> LineCounts | str:
-    mine = [one for one in found.counters if _bare(one.kernel) == kernel.name and one.blocks_run]
+    mine = [one for one in found.counters if bare(one.kernel) == kernel.name and one.blocks_run]
     if not mine:
         return f"no launch of {kernel.name} ran"
     passes = _ideal_passes(built, {one.kernel for one in mine})
@@ -94,7 +94,8 @@ def _line(launches: Sequence[LaunchCounters], number: int, ideal_passes: int) ->
     )
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A kernel's name without namespaces and template arguments."""
     return name.split("<")[0].split("::")[-1].strip()
 
 

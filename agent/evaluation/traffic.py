@@ -24,7 +24,7 @@ from math import ceil
 
 from attrs import field, frozen
 
-from agent.evaluation.caches import LINE, SECTOR, moved
+from agent.evaluation.caches import LINE, SECTOR, Moved, moved
 from agent.evaluation.chain import chain
 from agent.evaluation.opcodes import further
 from agent.execution.compiler.result import Resources
@@ -34,6 +34,8 @@ from agent.execution.targets import Target
 
 MODEL_ERROR = 0.25
 """Relative: what such a roofline may well miss by, as caches and latency are only sketched. Not measured yet."""
+
+NOTHING_MOVED = Moved(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 LAUNCH_SECONDS = 2.0e-6
 """Device-side gap between dependent launches in one stream; 1 to 3 microseconds are usual on cards since Volta."""
@@ -54,6 +56,7 @@ class Load:
     counts: Mapping[str, float]
     arithmetic: Mapping[str, float] = field(factory=dict)
     """Seconds that what is computed takes by kind (ARITHMETIC), without addresses, on all of the card's SMs."""
+    moved: Moved = field(default=NOTHING_MOVED)
 
     @property
     def seconds(self) -> float:
@@ -98,7 +101,7 @@ def load(
         "barriers": counted.total("barriers") * scale,
         "atomics": counted.total("atomics") * scale,
     }
-    return Load(terms, sectors.dram * SECTOR, sectors.compulsory * SECTOR, counts, arithmetic)
+    return Load(terms, sectors.dram * SECTOR, sectors.compulsory * SECTOR, counts, arithmetic, sectors)
 
 
 def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) -> dict[str, float]:
