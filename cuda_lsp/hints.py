@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # so many kernels that were never looked at are examined at once; a file that was just opened has to wait for the rest
 _AT_ONCE = 1
+# so many entries more than twice the kernels are kept: what is half typed or undone is often back soon
+_SPARE = 100
 
 Key = tuple[str, int]
 Hinted = tuple[Kernel, "tuple[Finding, ...]"]
@@ -124,10 +126,13 @@ class HintStore:
                 entry = self._entry(snapshot, kernels[index], item)
             if entry.findings:
                 yield index, entry.as_shown(show)
-        places = self._places.get(snapshot.uri, {})
-        if len(places) > 2 * len(kernels) + 100:  # most are kernels of texts that are gone
+        table, places = self._tables.get(snapshot.uri, {}), self._places.get(snapshot.uri, {})
+        if max(len(table), len(places)) > 2 * len(kernels) + _SPARE:  # most are kernels of texts that are gone
             here = {id(item) for item in kernels.as_read}
             self._places[snapshot.uri] = {identity: known for identity, known in places.items() if identity in here}
+            numbers = snapshot.once(ordinals)
+            names = {(item.qualified_name, numbers[kernels.start(at)]) for at, item in enumerate(kernels.as_read)}
+            self._tables[snapshot.uri] = {key: entry for key, entry in table.items() if key in names}
 
     def _placed(self, uri: str, item: Kernel, home: int) -> _Entry | None:
         """What is known of a kernel whose text was not read again since."""

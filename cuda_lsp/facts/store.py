@@ -32,6 +32,8 @@ _PATIENCE = 1.0
 # seconds without a key after which half a statement is taken for what the user means
 _HALF_TYPED = 1.0
 _HINTED_TOGETHER = 16
+# so many kernels that are gone are remembered beyond what there are: what is undone is often back soon
+_SPARE = 100
 # so many keys tell how fast somebody types; so many seconds apart, they are not typed in a row
 _KEYS = 4
 _TYPING = 0.4
@@ -179,6 +181,7 @@ class FactStore:
         """Queue what is not known, the most urgent first."""
         uri = snapshot.uri
         jobs = [self._job(snapshot, kernel) for kernel in snapshot.document.kernels]
+        self._tidy(uri, {job.place for job in jobs})
         wanted = {place: rank for rank, place in enumerate(reversed(self._wanted.get(uri, {})), -len(jobs))}
         chosen = [
             job
@@ -189,6 +192,16 @@ class FactStore:
         compiling = [_Work(uri, partial(self._find, job)) for job in chosen] if self._session.settings.compile else []
         urgent = sum(job.place in wanted for job in chosen) or 1
         self._enqueue(uri, [*compiling[:urgent], *self._hinting(snapshot), *compiling[urgent:]])
+
+    def _tidy(self, uri: str, here: set[Place]) -> None:
+        """Let go of kernels that are no longer there, once there are many: of every name that was half typed."""
+        gone = [place for place in self._known if place.uri == uri and place not in here]
+        if len(gone) > len(here) + _SPARE:
+            for place in gone:
+                del self._known[place]
+        wanted = self._wanted.get(uri, {})
+        if len(wanted) > 2 * len(here) + _SPARE:
+            self._wanted[uri] = {place: None for place in wanted if place in here}
 
     def _hinting(self, snapshot: Snapshot) -> list[_Work]:
         """Look for hints in all kernels, some at a time: what is shown need not wait for the last."""

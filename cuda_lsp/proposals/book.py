@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # takes long to import, and the server's start must not wait 
 
 KINDS = ("optimize", "idea")
 """Jobs that propose rewrites."""
+CLOSED = 16
+"""Documents that were closed whose proposals stay at hand, for messages about them that wait for an answer."""
 
 _EDITED = "the kernel, one of its launches or the code around them was edited since this was proved; optimize it again"
 _USES = "something that the kernel uses or is run on was edited since this was proved; optimize it again"
@@ -244,10 +246,25 @@ class Proposals:
         self._put(changed.uri, tuple(changed if p.id == changed.id else p for p in kept))
 
     def _put(self, uri: str, proposals: tuple[Proposal, ...]) -> None:
-        before, self._kept[uri] = self._kept.get(uri, ()), bounded(proposals)
+        before = self._kept.pop(uri, ())  # so that what was touched last comes last
+        self._kept[uri] = bounded(proposals)
         if _lasting(uri) and (self._unwritable or _ended(before) != _ended(self._kept[uri])):
             self._remember(uri, before)
+        self._tidy()
         self._tell(uri)
+
+    def _tidy(self) -> None:
+        """Let go of documents that are no longer open: what is proposed for files is on disk."""
+        closed = [uri for uri in self._kept if self._session.snapshot(uri) is None and not self._running(uri)]
+        files = [uri for uri in closed if self._kept[uri] and _lasting(uri)]
+        at_hand = set(files if self._unwritable else files[-CLOSED:])
+        for uri in closed:
+            if uri not in at_hand:
+                self._seen.pop(uri, None)
+                self._stale -= {p.id for p in self._kept.pop(uri)}
+
+    def _running(self, uri: str) -> bool:
+        return any(p.state == RUNNING for p in self._kept.get(uri, ()))
 
     def _remember(self, uri: str, before: tuple[Proposal, ...]) -> None:
         """On disk, for a restart; and learn what other servers have there."""
@@ -276,8 +293,7 @@ class Proposals:
             self._taken_back(new)
         elif old is not None:
             self._seen.pop(old.uri, None)
-            running = any(p.state == RUNNING for p in self._kept.get(old.uri, ()))
-            if not running and not self._unwritable:
+            if not self._running(old.uri) and not self._unwritable:
                 self._stale -= {p.id for p in self._kept.pop(old.uri, ())}
 
 

@@ -148,7 +148,9 @@ def _through_the_server(client: StdioClient, uri: str, text: str, tally: Tally) 
         tally.edits += 1
         if tally.edits % COMPARED == 0:
             client.quiet()
-            tally.count(client.request(TREE, {"uri": uri})["result"], b"")
+            tally.count(
+                client.request("workspace/executeCommand", {"command": TREE, "arguments": [uri]})["result"], b""
+            )
         yield
 
 

@@ -25,7 +25,7 @@ _UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-
 def units(text: str, encoding: str) -> int:
     """How long a text is as the protocol counts."""
     codec, size = _UNITS[encoding]
-    return len(text.encode(codec)) // size
+    return len(text.encode(codec, "surrogatepass")) // size
 
 
 def index_of(text: str, position: types.Position, encoding: str = "utf-16") -> int:

@@ -16,8 +16,9 @@ COMMAND = [
     f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
     "from tests.server.observed import main; main()",
 ]  # fmt: skip
-TEXT, PROPOSALS, BUSY, TREE = "test/text", "test/proposals", "test/busy", "test/tree"
-ANSWER_SECONDS, TEXT_SECONDS = 1.0, 0.3
+TEXT, PROPOSALS, BUSY, TREE = "test.text", "test.proposals", "test.busy", "test.tree"
+"""Commands, as pygls makes a class of its own for the parameters of each message of a kind that it does not know."""
+ANSWER_SECONDS, TEXT_SECONDS = 4.0, 0.3
 """An editor that says nothing, or the wrong thing, is not waited for as long as a user's is."""
 
 
@@ -25,29 +26,29 @@ def main() -> None:
     server = CudaServer(workers=Pool("tests.server.scripted_worker"))
     server.applier._answer_seconds, server.applier._text_seconds = ANSWER_SECONDS, TEXT_SECONDS
 
-    @server.feature(TEXT)
-    def text(params: Any) -> dict[str, Any] | None:
+    @server.command(TEXT)
+    def text(uri: str) -> dict[str, Any] | None:
         """Of a document that is open: its version and all of its text."""
-        snapshot = server.session.snapshot(params.uri)
+        snapshot = server.session.snapshot(uri)
         return None if snapshot is None else {"version": snapshot.version, "text": decoded(snapshot.text)}
 
-    @server.feature(PROPOSALS)
-    def proposals(params: Any) -> list[dict[str, Any]]:
+    @server.command(PROPOSALS)
+    def proposals(uri: str) -> list[dict[str, Any]]:
         """All of a document, with what they replace."""
         return [
             {"id": p.id, "state": p.state, "kernel": p.kernel, "anchors": p.anchors and written(p.anchors)}
-            for p in server.proposals.all(params.uri)
+            for p in server.proposals.all(uri)
         ]
 
-    @server.feature(BUSY)
-    def busy(params: Any) -> bool:
+    @server.command(BUSY)
+    def busy() -> bool:
         """Whether a job waits or runs."""
         return server.jobs.busy
 
-    @server.feature(TREE)
-    def tree(params: Any) -> str:
+    @server.command(TREE)
+    def tree(uri: str) -> str:
         """In what a document as it is known differs from one that is parsed from scratch; empty where in nothing."""
-        snapshot = server.session.snapshot(params.uri)
+        snapshot = server.session.snapshot(uri)
         return "" if snapshot is None else differences(snapshot.read(), parse(snapshot.text, snapshot.path))
 
     server.serve()
