@@ -59,7 +59,8 @@ def analyse(
     if body is None:
         raise ValueError(f"kernel {kernel.name} has no body")
     shared = shared or file_facts(document)
-    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed, shared.formulas)
+    promised = frozenset(parameter.name for parameter in kernel.parameters if parameter.restrict)
+    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed, shared.formulas, promised)
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(

@@ -98,12 +98,15 @@ def symbols(
     steady: frozenset[str] = frozenset(),
     fixed: frozenset[str] = frozenset(),
     formulas: Mapping[str, Formula] | None = None,
+    promised: frozenset[str] = frozenset(),
 ) -> Symbols:
     """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument. The
-    definition's template parameters join ``fixed``, and hide constants of their name."""
+    definition's template parameters join ``fixed``, and hide constants of their name. ``promised`` are parameters that
+    are known to be ``__restrict__`` (a spelling that the grammar lacks is blanked)."""
     own = template_names(function)
     constants = {name: value for name, value in constants.items() if name not in own}
-    found = [*_parameters(function), *_locals(function)]
+    given = [evolve(one, restrict=True) if one.name in promised else one for one in _parameters(function)]
+    found = [*given, *_locals(function)]
     bare_table = Symbols(function, _by_name(found), constants)
     writes: dict[Symbol, list[Node]] = {symbol: [] for symbol in found}
     escaped: set[Symbol] = set()

@@ -32,6 +32,8 @@ def integer_type(node: Node | None, symbols: Symbols, depth: int = 0) -> str | N
     if node.type == "field_expression":
         of_launch = text(node.child_by_field_name("argument")) in BUILT_IN
         return "u32" if of_launch and text(node.child_by_field_name("field")) in ("x", "y", "z") else None
+    if node.type == "subscript_expression":
+        return _element(node, symbols)
     if node.type == "cast_expression":
         return _named(text(node.child_by_field_name("type")))
     if node.type == "call_expression":
@@ -52,6 +54,14 @@ def _binary(node: Node, symbols: Symbols, depth: int) -> str | None:
     if left is None or right is None or operator not in ("+", "-", "*", "/", "%", "&", "|", "^"):
         return None
     return next(rank for rank in _RANK if rank in (left, right))
+
+
+def _element(node: Node, symbols: Symbols) -> str | None:
+    depth, root = 0, bare(node)
+    while root is not None and root.type == "subscript_expression":
+        depth, root = depth + 1, bare(root.child_by_field_name("argument"))
+    symbol = symbols.resolve(root) if root is not None and root.type == "identifier" else None
+    return _named(symbol.type) if symbol is not None and symbol.pointer + len(symbol.dims) == depth else None
 
 
 def _call(node: Node) -> str | None:

@@ -9,7 +9,10 @@ from agent.analysis.values import value
 from agent.analysis.widths import integer_type
 from agent.source.document import parse
 
-HEAD = "__global__ void k(float* x, int n, unsigned u, long long w, size_t z, unsigned char b, float f) {\n"
+HEAD = (
+    "__global__ void k(float* x, int n, unsigned u, long long w, size_t z, unsigned char b, float f, "
+    "const unsigned char* bytes) {\n"
+)
 
 
 def facts(body: str) -> Facts:
@@ -37,6 +40,8 @@ def facts(body: str) -> Facts:
         ("n + f", None),
         ("n + missing", None),
         ("x[0]", None),
+        ("bytes[3]", "u8"),
+        ("bytes[3] + 1", "i32"),
         ("1.5f", None),
     ],
 )

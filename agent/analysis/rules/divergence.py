@@ -6,8 +6,16 @@ from tree_sitter import Node
 from agent.analysis.facts import Facts
 from agent.analysis.guards import decide, decided
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import callee
-from agent.analysis.values import dependence
+from agent.analysis.syntax import callee, descendants, text
+from agent.analysis.values import dependence, is_uniform, value
+
+TAKES_MASK = frozenset(
+    (
+        *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "__ballot_sync", "__any_sync"),
+        *("__all_sync", "__syncwarp", "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync"),
+    )
+)
+"""Warp functions whose first argument names lanes."""
 
 BARRIERS = frozenset(("__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or"))
 
@@ -27,3 +35,26 @@ def divergent(condition: Node, view: View) -> bool:
         return True
     decision = decide(condition, view.facts.scope, view.everyone)
     return not decided(decision) or bool(np.any(decision[0]) and np.any(decision[1]))
+
+
+def lets_most_through(condition: Node, view: View) -> bool:
+    """A condition that is the same for all threads, or a comparison of an index with a bound."""
+    if is_uniform(condition, view.facts.scope):
+        return True
+    if any(descendants(condition, "subscript_expression", "call_expression", "pointer_expression")):
+        return False
+    tests = list(descendants(condition, "binary_expression"))
+    compared = {text(test.child_by_field_name("operator")) for test in tests}
+    return bool(tests) and not compared & {"==", "!=", "&", "%", "||"} and _against_bounds(condition, view)
+
+
+def _against_bounds(condition: Node, view: View) -> bool:
+    """Whether the thread's index alone decides, and it is compared with a name and not with a number."""
+    if dependence(condition, view.facts.scope) & {"memory", "unknown"}:
+        return False
+    for test in descendants(condition, "binary_expression"):
+        if text(test.child_by_field_name("operator")) in ("<", "<=", ">", ">="):
+            sides = [value(test.child_by_field_name(side), view.facts.scope) for side in ("left", "right")]
+            if any(side.constant is not None for side in sides) and "threadIdx" in str(sides):
+                return False
+    return True

@@ -136,10 +136,11 @@ def test_only_a_kernel_that_changed_is_looked_at_again(monkeypatch: pytest.Monke
 
 def test_blocks_of_launches_count() -> None:
     body = "__global__ void k(float* x) {{ __shared__ float s[32][32]; s[threadIdx.x][threadIdx.y] = 0.0f; }}\n{}"
-    assert ids(body.format("void run(float* x) { k<<<1, dim3(32, 32)>>>(x); }")) == ["S1"]
-    assert ids(body.format("void run(float* x) { k<<<1, dim3(1, 128)>>>(x); }")) == []
+    only = Selection(("S1",))
+    assert ids(body.format("void run(float* x) { k<<<1, dim3(32, 32)>>>(x); }"), only) == ["S1"]
+    assert ids(body.format("void run(float* x) { k<<<1, dim3(1, 128)>>>(x); }"), only) == []
     two = "void run(float* x) { k<<<1, dim3(1, 128)>>>(x); k<<<1, dim3(32, 32)>>>(x); }"
-    assert ids(body.format(two)) == []
+    assert ids(body.format(two), only) == []
 
 
 def test_a_workload_says_what_the_file_does_not() -> None:

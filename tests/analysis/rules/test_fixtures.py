@@ -22,7 +22,7 @@ DESERVED = {
     "cosine.cu": [("W6", "for (int stride = blockDim.x / 2; stride > 0; stride /= 2) {")],
     "gaussian_blur.cu": [("M3", "in[row * width + col]")],
     "heat.cu": [("M3", "now[here - 1]")],
-    "histogram.cu": [],
+    "histogram.cu": [("T3", "atomicAdd(&bins[data[i]], 1u)")],
     "lattice_boltzmann.cu": [("M1", "out[(y * width + x) * Q + q]")],
     "layernorm.cu": [("W6", "for (int stride = blockDim.x / 2; stride > 0; stride /= 2) {")],
     "matmul.cu": [("M3", "a[row * k + i]")],

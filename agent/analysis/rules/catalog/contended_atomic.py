@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 
-from tree_sitter import Node
-
 from agent.analysis.accesses import Access
 from agent.analysis.guards import guards
+from agent.analysis.rules.divergence import lets_most_through
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import arguments, callee, descendants, text
-from agent.analysis.values import dependence, is_uniform, value
+from agent.analysis.syntax import arguments, callee
+from agent.analysis.values import is_uniform
 
 FIRES = """\
 __global__ void sum(const float* x, float* total, int n) {
@@ -86,27 +85,4 @@ def _contended(access: Access, view: View) -> bool:
         return False
     if is_uniform(given[1], view.facts.scope):
         return False
-    return all(_lets_most_through(guard.condition, view) for guard in guards(access.node, view.facts.node))
-
-
-def _lets_most_through(condition: Node, view: View) -> bool:
-    """A condition that is the same for all threads, or a comparison of an index with a bound."""
-    if is_uniform(condition, view.facts.scope):
-        return True
-    if any(descendants(condition, "subscript_expression", "call_expression", "pointer_expression")):
-        return False
-    tests = list(descendants(condition, "binary_expression"))
-    compared = {text(test.child_by_field_name("operator")) for test in tests}
-    return bool(tests) and not compared & {"==", "!=", "&", "%", "||"} and _against_bounds(condition, view)
-
-
-def _against_bounds(condition: Node, view: View) -> bool:
-    """Whether the thread's index alone decides, and it is compared with a name and not with a number."""
-    if dependence(condition, view.facts.scope) & {"memory", "unknown"}:
-        return False
-    for test in descendants(condition, "binary_expression"):
-        if text(test.child_by_field_name("operator")) in ("<", "<=", ">", ">="):
-            sides = [value(test.child_by_field_name(side), view.facts.scope) for side in ("left", "right")]
-            if any(side.constant is not None for side in sides) and "threadIdx" in str(sides):
-                return False
-    return True
+    return all(lets_most_through(guard.condition, view) for guard in guards(access.node, view.facts.node))

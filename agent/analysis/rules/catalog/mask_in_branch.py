@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from agent.analysis.coalescing import WARP
 from agent.analysis.guards import Guard, decide, decided, guards
+from agent.analysis.rules.divergence import TAKES_MASK
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
@@ -30,12 +31,6 @@ __global__ void warps(float* x, int n) {
 }
 """
 FULL = 0xFFFFFFFF
-TAKES_MASK = frozenset(
-    (
-        *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "__ballot_sync", "__any_sync"),
-        *("__all_sync", "__syncwarp", "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync"),
-    )
-)
 
 
 @rule(

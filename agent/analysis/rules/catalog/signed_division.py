@@ -10,6 +10,7 @@ from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
 from agent.analysis.syntax import LOOPS, ancestors, text
+from agent.analysis.types import literal_value
 from agent.analysis.values import value
 from agent.analysis.widths import integer_type
 
@@ -68,10 +69,18 @@ def _divides(view: View, node: Node) -> bool:
         return False
     if integer_type(node, view.facts.symbols) not in ("i32", "i64") or not _in_loop(node, view):
         return False
+    if text(node.child_by_field_name("operator")) == "%" and _with_zero(node):  # the sign does not matter
+        return False
     dividend = value(left, view.facts.scope)
     if all(factor % divisor == 0 for _, factor in dividend.terms):  # the compiler cancels
         return False
     return dividend.constant is None and never_negative(dividend, view.facts.loops_around(node))
+
+
+def _with_zero(node: Node) -> bool:
+    test = next((above for above in ancestors(node) if above.type != "parenthesized_expression"), node)
+    sides = [literal_value(test.child_by_field_name(side)) for side in ("left", "right")]
+    return text(test.child_by_field_name("operator")) in ("==", "!=") and 0.0 in sides
 
 
 def _in_loop(node: Node, view: View) -> bool:
