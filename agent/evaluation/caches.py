@@ -24,10 +24,14 @@ fetches the rest only when somebody reads what is not there (Khairy, Shen, Aamod
 write granularity of one byte, "lazy fetch on read", found by microbenchmarks on Volta). What neighbouring requests fill
 together reaches DRAM once. Not modelled: that memory with error correction has to read a sector which was evicted
 before it was full.
+
+Local memory is each thread's own, and L1 writes it back: what is resident of it (threads x bytes of the stack frame)
+is in L1 as far as it fits, then in L2, and all that is not there crosses. Not modelled: what the assembler spills,
+which no PTX shows, and what local and global memory take from each other.
 """
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, prod
 
 from attrs import frozen
 
@@ -40,7 +44,8 @@ LINE = 128
 @frozen
 class Moved:
     """32-byte sectors of the whole grid: ``asked`` of L1 by loads, ``loaded`` from L2, all that cross to ``l2``, those
-    read from DRAM, all that cross to ``dram``, and what must (``compulsory``)."""
+    read from DRAM, all that cross to ``dram``, and what must (``compulsory``). ``local_l2`` and ``local_dram`` are
+    those of local memory among them."""
 
     asked: float
     loaded: float
@@ -48,13 +53,23 @@ class Moved:
     dram_read: float
     dram: float
     compulsory: float
+    local_l2: float = 0.0
+    local_dram: float = 0.0
 
 
 def moved(
-    counted: LaunchCounters, scale: float, buffers: Mapping[str, int], resident: int, here: int, l1_bytes: int, l2: int
+    counted: LaunchCounters,
+    scale: float,
+    buffers: Mapping[str, int],
+    resident: int,
+    here: int,
+    l1_bytes: int,
+    l2: int,
+    frame: int = 0,
 ) -> Moved:
     """``scale``: blocks of the grid over blocks that ran. ``resident`` blocks on an SM, ``here`` on the card;
-    ``l1_bytes`` are what shared memory leaves of an SM's L1, ``l2`` the card's, in bytes."""
+    ``l1_bytes`` are what shared memory leaves of an SM's L1, ``l2`` the card's, ``frame`` a thread's stack, in bytes.
+    """
     ran = max(1, counted.blocks_run)
     own = float(sum(counted.block_touched.values()))
     own_loads, own_stores = _own(counted, counted.touched_read), _own(counted, counted.touched_written)
@@ -72,14 +87,26 @@ def moved(
     apart_write = max(0.0, sum(counted.touched_written.values()) * scale - must_write)
     read = must_read + (apart_read + missed) * (1 - hit2)
     written = must_write + (apart_write + (stores - own_stores) * scale) * (1 - hit2)
+    local_l2, local_dram = _local(counted, scale, frame, resident, here, l1_bytes, l2)
     return Moved(
         asked=asked * scale,
         loaded=loaded,
-        l2=loaded + (stored + counted.total("partial_lines")) * scale,
+        l2=loaded + (stored + counted.total("partial_lines")) * scale + local_l2,
         dram_read=read,
-        dram=read + written,
+        dram=read + written + local_dram,
         compulsory=must_read + must_write,
+        local_l2=local_l2,
+        local_dram=local_dram,
     )
+
+
+def _local(
+    counted: LaunchCounters, scale: float, frame: int, resident: int, here: int, l1_bytes: int, l2: int
+) -> tuple[float, float]:
+    """Sectors of local memory that cross to L2, and to DRAM."""
+    held = frame * prod(counted.block)
+    beyond_l1 = counted.total("local_sectors") * scale * (1 - fits(l1_bytes, resident * held))
+    return beyond_l1, beyond_l1 * (1 - fits(l2, here * held))
 
 
 def _own(counted: LaunchCounters, touched: Mapping[str, int]) -> float:

@@ -78,7 +78,7 @@ def load(
     resident = max(1, held.blocks_per_sm)
     here = min(blocks, resident * target.sms)
     l1_bytes = max(0, target.sm.shared_per_sm - resident * (shared + resources.static_shared))
-    sectors = moved(counted, scale, buffers, resident, here, l1_bytes, target.l2_bytes)
+    sectors = moved(counted, scale, buffers, resident, here, l1_bytes, target.l2_bytes, resources.stack)
     clocks = _clocks(counted, scale, blocks, target)
     clocks["latency"] = chain(counted, sectors) * ceil(blocks / (resident * target.sms))
     clocks["atomics in one place"] = _queue(counted, scale, buffers)
@@ -117,7 +117,7 @@ def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) 
 
     more = further(counted.compound)
     return {
-        "L1 throughput": each(counted.total("cache_lines")) * LINE / sm.shared_bytes_per_clock,
+        "L1 throughput": each(_lines(counted)) * LINE / sm.shared_bytes_per_clock,
         "shared memory": each(counted.total("wavefronts")) * 128 / sm.shared_bytes_per_clock,
         "instruction issue": each(counted.total("instructions") + more.total) / sm.schedulers,
         "fp32 throughput": pipe(("fp32", "multiply"), sm.fp32, more.fp32),
@@ -127,6 +127,11 @@ def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) 
         "barriers": pipe(("barrier",), BARRIER_THREADS),
         "warp shuffles": pipe(("shuffle",), SHUFFLE_LANES),
     }
+
+
+def _lines(counted: LaunchCounters) -> float:
+    """Lines of L1 that requests take; of local memory, whose words lie side by side by lane, sectors by the four."""
+    return counted.total("cache_lines") + counted.total("local_sectors") * SECTOR / LINE
 
 
 def _queue(counted: LaunchCounters, scale: float, buffers: Mapping[str, int]) -> float:

@@ -84,6 +84,32 @@ class TestStores:
         assert down.terms["L2 bandwidth"] == pytest.approx(2 * 256 * BLOCKS * 32 / H200.l2_bytes_per_s)
 
 
+class TestLocalMemory:
+    """A block of 256 threads writes and reads a word of each thread's array: 64 sectors; 8 blocks on each SM."""
+
+    def of(self, frame: int) -> Load:
+        return found(with_line(local_requests=16, local_sectors=64), evolve(SMALL, stack=frame))
+
+    def test_what_fits_into_l1_takes_lines_of_it_alone(self) -> None:
+        """64 bytes of each of 2,048 threads are 128 KB of 228."""
+        near = self.of(64)
+        assert near.terms["L1 throughput"] == pytest.approx((8 + 64 / 4) * BLOCKS / SMS / CLOCK)
+        assert near.terms["L2 bandwidth"] == found(ONE).terms["L2 bandwidth"]
+        assert (near.moved.local_l2, near.moved.local_dram) == (0, 0)
+
+    def test_what_fits_into_l2_crosses_to_it(self) -> None:
+        """224 bytes of 2,048 threads are 448 KB, near twice what L1 has; 57 MB on 132 SMs, of 60."""
+        assert self.of(224).moved.local_l2 == pytest.approx(64 * BLOCKS * (2 - 2 * 228 / 448))
+        assert self.of(224).moved.local_dram == 0
+
+    def test_the_rest_goes_to_dram(self) -> None:
+        """16,000 bytes of each resident thread are 4.3 GB."""
+        far = self.of(16_000)
+        assert far.moved.local_l2 == far.moved.local_dram == 64 * BLOCKS
+        assert far.dram_bytes == (64 + 32) * BLOCKS * 32
+        assert far.terms["DRAM bandwidth"] == pytest.approx((64 + 32) * BLOCKS * 32 / 4.8e12)
+
+
 class TestLatency:
     """The chain of one warp: 10 instructions of 3 clocks, and its waits; ten waves of blocks."""
 
