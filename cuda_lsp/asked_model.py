@@ -7,7 +7,6 @@ import os
 from attrs import frozen
 
 from agent.source.document import Document
-from agent.source.kernel import Kernel
 from cuda_lsp.worker.asked import ModelUse
 
 # What reads settings and slices is imported where it is needed: most sessions ask no model.
@@ -20,32 +19,44 @@ NO_MODEL = (
 
 @frozen
 class Consent:
-    """``use`` is the model where it may be asked. Otherwise ``question`` is what the user has to agree to, a line each,
-    or ``missing`` says what keeps it from being asked."""
+    """``use`` is the model that the project names, if it names one. ``answer`` is what the user said for good;
+    where that is None, ``question`` is what has to be agreed to, a line each. ``project`` is how answers call it.
+    ``problem`` says what keeps the model from being asked; ``stated``: the work itself will say so as well."""
 
     use: ModelUse | None = None
+    answer: bool | None = None
     question: tuple[str, ...] = ()
-    missing: str = ""
+    project: str = ""
+    problem: str = ""
+    stated: bool = False
 
 
-def consent(path: str, folder: str, document: Document, kernel: Kernel) -> Consent:
-    """For sending the kernel of a document to the model of its project."""
+def consent(path: str, folder: str, document: Document, kernel: str) -> Consent:
+    """For sending a kernel, by its qualified name, to the model of its document's project. Reads files and takes a
+    while: not for the server's loop."""
     from agent.models.keys import find_key
     from agent.models.settings import read_model
     from agent.source.errors import SourceError
     from agent.workload.settings import SettingsError
-    from cuda_lsp.consent import Asking, agreed, disclosure
+    from cuda_lsp.answers import answer, project_of
+    from cuda_lsp.consent import Asking, disclosure
     from cuda_lsp.proposals.proof import project_settings
 
     try:
         settings = project_settings(path, folder)
+    except SettingsError as error:
+        return Consent(problem=str(error), stated=True)
+    try:
         model = read_model(settings.model, settings.path)
         if not model.name or not model.endpoint:
-            return Consent(missing=NO_MODEL)
-        key = find_key(model.endpoint, os.environ)
-        use = ModelUse(model.name, model.endpoint, key.value, key.origin)
-        if agreed(model.endpoint):
-            return Consent(use)
-        return Consent(use, tuple(disclosure(Asking(model.name, model.endpoint, key, model.budget), document, kernel)))
+            return Consent()
+        key, project = find_key(model.endpoint, os.environ), project_of(settings.path)
+        asking = Asking(model.name, model.endpoint, key, model.budget)
+        return Consent(
+            ModelUse(model.name, model.endpoint, key.value, key.origin),
+            answer(model.endpoint, project),
+            tuple(disclosure(asking, document, document.kernel(kernel))),
+            project,
+        )
     except (SettingsError, SourceError) as error:
-        return Consent(missing=str(error))
+        return Consent(problem=str(error))

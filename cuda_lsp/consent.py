@@ -1,13 +1,8 @@
-"""What leaves this machine, in words, and whom the user allowed it for good.
+"""What leaves this machine when a language model is asked, in words for the user to agree to."""
 
-The answer is kept in the user's own state folder, for each endpoint: no project can agree in the user's place.
-"""
-
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import platformdirs
 from attrs import frozen
 
 from agent.ideas.model.told import device_code
@@ -68,32 +63,3 @@ def _caps(budget: Budget) -> str:
         most = caps.tokens * max(budget.price.sent, budget.price.received) / 1e6
         parts.append(f"at most ${most:.2f} at the stated price")
     return ", ".join(parts) or "none"
-
-
-def _file() -> Path:
-    return Path(platformdirs.user_state_dir("cuda-lsp", appauthor=False)) / "consent.json"
-
-
-def agreed(endpoint: str) -> bool:
-    """Whether the user allowed this endpoint for good."""
-    try:
-        told = json.loads(_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(told, dict) and isinstance(told.get("endpoints"), list) and endpoint in told["endpoints"]
-
-
-def remember(endpoint: str) -> str:
-    """Allow an endpoint for good. Gives the reason where that cannot be written down, else an empty text."""
-    path = _file()
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        known = [one for one in told["endpoints"] if isinstance(one, str)]
-    except (OSError, ValueError, KeyError, TypeError):
-        known = []
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"endpoints": sorted({*known, endpoint})}) + "\n", encoding="utf-8")
-    except OSError as error:
-        return f"{path} cannot be written ({error.strerror}): you will be asked again"
-    return ""

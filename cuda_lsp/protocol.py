@@ -27,6 +27,7 @@ REVIEW = "cuda-lsp.review"
 ACCEPT = "cuda-lsp.accept"
 REJECT = "cuda-lsp.reject"
 CANCEL = "cuda-lsp.cancel"
+FORGET = "cuda-lsp.forgetConsent"
 SHOW_KERNEL = "cuda-lsp.showKernel"
 SHOW_HINTS = "cuda-lsp.showHints"
 

@@ -52,7 +52,7 @@ def _as_json(review: Review) -> dict[str, Any]:
         "uri": proposal.uri,
         "kernel": proposal.kernel,
         "state": proposal.state,
-        "title": proposal.title,
+        "title": proposal.named,
         "verdict": summary(proposal),
         "evidence": list(evidence_lines(proposal.verdict)),
         "note": proposal.by_hand or proposal.note,

@@ -23,6 +23,7 @@ from pygls.lsp.server import LanguageServer
 import cuda_lsp
 from agent.source.kernel import Kernel
 from cuda_lsp import features, streams
+from cuda_lsp.agreeing import Agreements
 from cuda_lsp.applying import Applier
 from cuda_lsp.client import client_of
 from cuda_lsp.facts.counts import CountStore
@@ -85,6 +86,7 @@ class CudaServer(LanguageServer):
         self.at_end(self.facts.end)
         self.jobs = Jobs(self.later, workers)
         self.at_end(self.jobs.close)
+        self.agreements = Agreements(self)
         self.counts = CountStore(
             self.session, self.facts, self.jobs.aside, self.later, self.refresh, lambda: self.jobs.busy
         )

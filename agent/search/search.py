@@ -67,7 +67,7 @@ def search(
     prepared = prepare(original, workload, setting)
     outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
     if adviser is not None and isinstance(adviser.model, Metered):
-        run.emit(_model_used(adviser.model))
+        run.emit(model_used(adviser.model))
     run.emit(events.Finished(outcome.reason, outcome.message))
     return outcome
 
@@ -93,7 +93,8 @@ def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None
     return None
 
 
-def _model_used(meter: Metered) -> events.ModelUsed:
+def model_used(meter: Metered) -> events.ModelUsed:
+    """What a model was asked and what it cost."""
     used = meter.used
     return events.ModelUsed(meter.name, meter.place, used.requests, used.sent, used.received, used.exact, meter.dollars)
 

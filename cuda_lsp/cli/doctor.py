@@ -10,9 +10,15 @@ from agent.execution.machine import Capability, capabilities
 from agent.models.keys import find_key, is_loopback
 from agent.models.settings import read_model
 from agent.workload.settings import SettingsError, read_settings
-from cuda_lsp.consent import agreed
+from cuda_lsp.answers import answer, project_of
 from cuda_lsp.terminal.exits import Exit
 from cuda_lsp.terminal.output import envelope
+
+_SAID = {
+    True: "allowed for good",
+    False: "not asked in this project, as you said in the editor",
+    None: "you are asked before anything is sent",
+}
 
 
 @click.command("doctor")
@@ -44,9 +50,10 @@ def _model() -> Capability:
         missing = "none is set: ideas come from the catalogue alone"
         return Capability("language model", False, missing, "name one under [model] in .cuda-lsp.toml (docs/models.md)")
     key = find_key(stated.endpoint, os.environ)
+    said = answer(stated.endpoint, project_of(settings.path))
     parts = [
         f"{stated.name} at {stated.endpoint}{' (this machine)' if is_loopback(stated.endpoint) else ''}",
         f"key from {key.origin}" if key.value else "no key",
-        "allowed for good" if agreed(stated.endpoint) else "you are asked before anything is sent",
+        _SAID[said],
     ]
     return Capability("language model", True, ", ".join(parts))

@@ -8,12 +8,11 @@ from typing import Any
 import attrs
 import cattrs
 from attrs import evolve
-from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
-from cuda_lsp.asked_model import Consent, consent
+from cuda_lsp.agreeing import asks
 from cuda_lsp.asking import with_session
 from cuda_lsp.jobs import JobRefused
 from cuda_lsp.server import CudaServer
@@ -39,11 +38,6 @@ _SETTABLE = ("idea", "scope", "only", "seconds", "rounds", "candidates", "lossy"
 _DEVICES = ("auto", "emulator", "gpu")
 _MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
 LONGEST_IDEA = 4000
-SEND, ALWAYS, NO = "Send", "Always to this endpoint", "Do not send"
-CANNOT_AGREE = (
-    "Nothing was sent: this editor cannot ask whether you agree. Run `cuda-lsp optimize` on the file in a terminal, "
-    "and answer `always`"
-)
 CANNOT_ASK = (
     "this editor cannot ask for a text: send the command cuda-lsp.tryIdea with the kernel and the idea, as text, for "
     "its two arguments (docs/protocol.md)"
@@ -64,6 +58,14 @@ def register(server: CudaServer) -> None:
         wanted = protocol.read_reference(arguments[0])
         job = server.jobs.active(wanted.uri, wanted.kernel)
         return job is not None and server.jobs.cancel(job.id)
+
+    @server.command(protocol.FORGET)
+    def forget(*arguments: Any) -> bool:
+        """Of what the user agreed to be sent to a language model, or never to be."""
+        if arguments:
+            raise JsonRpcInvalidParams("expected no arguments")
+        server.agreements.forget()
+        return True
 
     def busy(snapshot: Snapshot, kernel: Kernel, command: str) -> str | None:
         job = server.jobs.active(snapshot.uri, kernel.qualified_name) if command in KINDS else None
@@ -95,27 +97,13 @@ def _starter(server: CudaServer, command: str, kind: str) -> Callable[..., str |
 
 
 def begin_idea(server: CudaServer, wanted: protocol.KernelReference, options: Options) -> str | None:
-    """Start at once where nothing has to be asked; else ask for the words or for consent, and start then."""
-    if not options.idea.strip():
-        if server.session.client.asks_text:
-            server.task(_ask_for_words(server, wanted, options))
-        else:
-            server.say(CANNOT_ASK)
-        return None
-    try:
-        snapshot, kernel = protocol.find_kernel(server.session, wanted)
-    except JsonRpcContentModified as problem:
-        server.say(str(problem))
-        return None
-    folder = with_session(server.session, snapshot, options).folder
-    found = consent(snapshot.path, folder, snapshot.read(), kernel)
-    if found.use is None:
-        server.say(found.missing)
-        return None
-    options = evolve(options, idea=options.idea.strip(), model=found.use)
-    if not found.question:
-        return begin(server, "idea", wanted, options)
-    server.task(_ask_for_consent(server, found, wanted, options))
+    """Begin at once where the words are there; else ask for them, and begin then."""
+    if options.idea.strip():
+        return begin(server, "idea", wanted, evolve(options, idea=options.idea.strip()))
+    if server.session.client.asks_text:
+        server.task(_ask_for_words(server, wanted, options))
+    else:
+        server.say(CANNOT_ASK)
     return None
 
 
@@ -123,28 +111,6 @@ async def _ask_for_words(server: CudaServer, wanted: protocol.KernelReference, o
     text = await server.ask_text(f"Your idea for {wanted.kernel}", "What should change, in your own words")
     if text.strip():
         begin_idea(server, wanted, evolve(options, idea=text.strip()[:LONGEST_IDEA]))
-
-
-async def _ask_for_consent(
-    server: CudaServer, found: Consent, wanted: protocol.KernelReference, options: Options
-) -> None:
-    assert found.use is not None
-    text = "\n".join(found.question)
-    if not server.session.client.asks:
-        server.say(f"{text}\n{CANNOT_AGREE}")
-        return
-    items = [types.MessageActionItem(title) for title in (SEND, ALWAYS, NO)]
-    params = types.ShowMessageRequestParams(types.MessageType.Info, f"cuda-lsp: {text}", items)
-    chosen = await server.window_show_message_request_async(params)
-    if chosen is None or chosen.title not in (SEND, ALWAYS):
-        server.say("nothing was sent", types.MessageType.Info)
-        return
-    if chosen.title == ALWAYS:
-        from cuda_lsp.consent import remember
-
-        if problem := remember(found.use.endpoint):
-            server.say(problem)
-    begin(server, "idea", wanted, options)
 
 
 def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, options: Options) -> str | None:
@@ -160,11 +126,16 @@ def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, optio
 
 
 def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, options: Options) -> str:
-    """With what the session adds to the options. Raises JobRefused."""
+    """With what the session adds to the options; where a language model could be asked, that is settled before the
+    work begins. Raises JobRefused."""
     snapshot.read()
     down = tuple((proposal.title, proposal.note) for proposal in server.proposals.rejected(snapshot.uri, kernel))
     options = evolve(with_session(server.session, snapshot, options), rejected=down)
-    return server.jobs.start(kind, snapshot, kernel, options)
+    held = asks(kind, options)
+    identifier = server.jobs.start(kind, snapshot, kernel, options, held=held)
+    if held:
+        server.task(server.agreements.settle(identifier))
+    return identifier
 
 
 def read_options(command: str, told: object) -> Options:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
+from attrs import evolve
 from lsprotocol import types
 
 from cuda_lsp.describing import write_directive
@@ -15,6 +17,9 @@ from cuda_lsp.proposals.book import KINDS
 from cuda_lsp.reviewing import review_of, show_review, summary
 from cuda_lsp.server import CudaServer
 from cuda_lsp.worker.asked import Options
+
+if TYPE_CHECKING:
+    from agent.ideas.idea import Idea
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +44,12 @@ def _log(server: CudaServer, job: Job) -> None:
 
 
 async def _told(server: CudaServer, job: Job) -> None:
+    trouble = f". {job.ended.trouble}" if job.ended and job.ended.trouble else ""
+    job = evolve(job, message=f"{job.message}{trouble}")
     if job.state == FAILED or job.ended is None:
         server.say(f"{job.kernel}: {job.message}", types.MessageType.Error)
     elif job.kind in KINDS:
-        await _proposed(server, job)
+        await _proposed(server, job, trouble)
     elif job.kind == "suggest" and job.ended.ideas:
         await _suggested(server, job)
     elif job.kind == "describe" and job.ended.directive:
@@ -52,19 +59,19 @@ async def _told(server: CudaServer, job: Job) -> None:
         server.say(job.message, types.MessageType.Warning if bad else types.MessageType.Info)
 
 
-async def _proposed(server: CudaServer, job: Job) -> None:
+async def _proposed(server: CudaServer, job: Job, trouble: str) -> None:
     again = [f"{old.title}{f' ({old.note})' if old.note else ''}" for _, old in server.proposals.repeated(job)]
     left_out = f"; found again and not shown, as you rejected it: {', '.join(again)}" if again else ""
     fresh = [proposal for proposal in server.proposals.all(job.uri) if proposal.job == job.id]
     if not fresh:
         assert job.ended is not None
-        text = f"{job.kernel}: {job.message or job.ended.reason}{left_out}"
+        text = f"{job.kernel}: {job.message if job.ended.message else job.ended.reason + trouble}{left_out}"
         bad = job.ended.reason in _BAD
         server.say(text, types.MessageType.Warning if bad else types.MessageType.Info)
         return
     first = fresh[0]
     more = f" ({len(fresh)} proposals)" if len(fresh) > 1 else ""
-    text = f"{job.kernel}: {first.title}: {summary(first)}{more}"
+    text = f"{job.kernel}: {first.named}: {summary(first)}{more}"
     note = f"; {first.note}" if first.note else ""
 
     def review() -> None:
@@ -85,25 +92,33 @@ async def _proposed(server: CudaServer, job: Job) -> None:
     async def reviewed() -> None:
         review()
 
-    await _ask(server, text + note + left_out, {"Review": reviewed, "Accept": accept, "Later": dismiss})
+    await _ask(server, text + note + left_out + trouble, {"Review": reviewed, "Accept": accept, "Later": dismiss})
 
 
 async def _suggested(server: CudaServer, job: Job) -> None:
     assert job.ended is not None
 
-    def trying(name: str) -> Callable[[], Awaitable[None]]:
+    def trying(idea: Idea) -> Callable[[], Awaitable[None]]:
         async def attempt() -> None:
             snapshot = server.session.snapshot(job.uri)
+            kind, options = _attempt(idea, job.options)
             try:
                 if snapshot is None:
                     raise JobRefused("the document was closed")
-                start_job(server, "optimize", snapshot, job.kernel, Options(scope=job.options.scope, only=(name,)))
+                start_job(server, kind, snapshot, job.kernel, options)
             except JobRefused as problem:
                 server.say(str(problem))
 
         return attempt
 
-    await _ask(server, job.message, {f"Try {idea.name}": trying(idea.name) for idea in job.ended.ideas[:3]})
+    await _ask(server, job.message, {f"Try {idea.name}": trying(idea) for idea in job.ended.ideas[:3]})
+
+
+def _attempt(idea: Idea, asked: Options) -> tuple[str, Options]:
+    """The job that tries an idea. A model does not say the same thing twice: its idea is tried in its own words."""
+    if idea.source == "catalog":
+        return "optimize", Options(scope=asked.scope, only=(idea.name,))
+    return "idea", Options(scope=asked.scope, idea=f"{idea.title}: {idea.why}")
 
 
 async def _ask(server: CudaServer, text: str, actions: dict[str, Callable[[], Awaitable[None]]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
 from cuda_lsp.jobs import Job
-from cuda_lsp.jobs.job import QUEUED, RUNNING, Listened
+from cuda_lsp.jobs.job import RUNNING, Listened
 from cuda_lsp.proposals.proposal import READY, Proposal
 from cuda_lsp.reviewing import best
 from cuda_lsp.server import CudaServer, Offer
@@ -18,7 +18,7 @@ def register(server: CudaServer) -> None:
     def offers(snapshot: Snapshot, kernel: Kernel) -> Iterator[Offer]:
         job = server.jobs.active(snapshot.uri, kernel.qualified_name)
         if job is not None:
-            yield Offer(f"{job.kind}: {'waiting' if job.state == QUEUED else 'running'} (cancel)", protocol.CANCEL)
+            yield Offer(f"{job.kind}: {'running' if job.state == RUNNING else 'waiting'} (cancel)", protocol.CANCEL)
         else:
             yield Offer("Suggest ideas", protocol.SUGGEST)
             yield Offer("Optimize", protocol.OPTIMIZE)

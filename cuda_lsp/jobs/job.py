@@ -10,7 +10,7 @@ from cuda_lsp.worker.asked import Options
 if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
     from cuda_lsp.worker.messages import Ended, Message
 
-QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+HELD, QUEUED, RUNNING, DONE, FAILED, CANCELLED = "held", "queued", "running", "done", "failed", "cancelled"
 
 
 class Text(Protocol):
@@ -30,9 +30,10 @@ class JobRefused(Exception):
 
 @frozen
 class Job:
-    """``kernel`` is a qualified name. ``stage`` is what is being done, ``done`` of ``total`` where that is known.
-    ``ended`` is what the worker answered; ``message`` says how it ended where no answer came. Once it has ended, the
-    jobs remember it without its document and rewrites; listeners are told of the end with both."""
+    """``kernel`` is a qualified name. One that is ``held`` waits for its user's answer. ``stage`` is what is being
+    done, ``done`` of ``total`` where that is known. ``ended`` is what the worker answered; ``message`` says how it
+    ended where no answer came. Once it has ended, the jobs remember it without its document and rewrites; listeners are
+    told of the end with both."""
 
     id: str
     kind: str
@@ -51,7 +52,12 @@ class Job:
     @property
     def active(self) -> bool:
         """Waiting or running."""
-        return self.state in (QUEUED, RUNNING)
+        return self.state in (HELD, QUEUED, RUNNING)
+
+    @property
+    def path(self) -> str:
+        """Of an unsaved document there is none, whatever its parse was labelled."""
+        return self.document.path if self.uri.startswith("file:") else ""
 
 
 Listened: TypeAlias = "Message | None"

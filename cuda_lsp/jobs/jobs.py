@@ -14,7 +14,7 @@ from attrs import evolve
 from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout
 from agent.source.document import parse
 from agent.source.errors import UnknownKernel
-from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, RUNNING, Job, JobRefused, Listened, Text
+from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, HELD, QUEUED, RUNNING, Job, JobRefused, Listened, Text
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.jobs.waiting import Turns
 from cuda_lsp.worker.asked import Options, Task
@@ -57,8 +57,9 @@ class Jobs:
         """Be told of every change of a job, with the worker's message where that was the cause."""
         self._listeners.append(listener)
 
-    def start(self, kind: str, text: Text, kernel: str, options: Options | None = None) -> str:
-        """The id of a new job on the text as it is now. Raises JobRefused."""
+    def start(self, kind: str, text: Text, kernel: str, options: Options | None = None, *, held: bool = False) -> str:
+        """The id of a new job on the text as it is now; one that is ``held`` begins with :meth:`release`. Raises
+        JobRefused."""
         if self._closed:
             raise JobRefused("the server is shutting down")
         try:
@@ -70,12 +71,26 @@ class Jobs:
         name = found.qualified_name
         if (busy := self.active(text.uri, name)) is not None:
             raise JobRefused(f"a job is already running on {name} ({busy.kind}, {busy.stage}); cancel it first")
-        if len(self._in("queued")) >= MOST_WAITING:
+        if len(self._in(QUEUED)) + len(self._in(HELD)) >= MOST_WAITING:
             raise JobRefused(f"{MOST_WAITING} jobs are waiting already; wait for some to end")
-        job = Job(f"job-{next(self._numbers)}", kind, text.uri, text.version, name, options or Options(), text.document)
+        identifier, state = f"job-{next(self._numbers)}", HELD if held else QUEUED
+        job = Job(identifier, kind, text.uri, text.version, name, options or Options(), text.document, state)
         self._change(job)
         self._next()
         return job.id
+
+    def release(self, identifier: str, options: Options) -> None:
+        """Let a held job begin. No harm where it was cancelled meanwhile."""
+        job = self._jobs.get(identifier)
+        if job is not None and job.state == HELD:
+            self._change(evolve(job, state=QUEUED, stage="waiting", options=options))
+            self._next()
+
+    def waits(self, identifier: str, stage: str) -> None:
+        """What a held job waits for, in words."""
+        job = self._jobs.get(identifier)
+        if job is not None and job.state == HELD:
+            self._change(evolve(job, stage=stage))
 
     def cancel(self, identifier: str) -> bool:
         """Stop a job: what it runs is killed. False where there is no such job, or it has ended."""
@@ -132,7 +147,7 @@ class Jobs:
 
     def _next(self) -> None:
         """Start what may start. A cancelled job holds its place until its process is gone."""
-        while not self._closed and len(self._stops) < self._limit and (waiting := self._in("queued")):
+        while not self._closed and len(self._stops) < self._limit and (waiting := self._in(QUEUED)):
             job = evolve(self._turns.next(waiting, self._in(RUNNING)), state=RUNNING, stage="starting")
             stop = self._stops[job.id] = threading.Event()
             threading.Thread(target=self._work, args=(job, stop), daemon=True, name=f"cuda-lsp {job.id}").start()
@@ -153,7 +168,7 @@ class Jobs:
         """On a thread of the job's own."""
         from cuda_lsp.worker.messages import Staged
 
-        task = Task(job.kind, _path(job), job.document.text, job.kernel, job.options)
+        task = Task(job.kind, job.path, job.document.text, job.kernel, job.options)
         result: Ended | str = ""
         for attempt in (1, 2):
             try:
@@ -161,8 +176,11 @@ class Jobs:
                     task, lambda message: self._post(lambda: self._heard(job.id, message)), stop.is_set
                 )
             except ChildDied as death:
-                result = f"the worker died twice on this job: {death}. A new one is started for the next job"
-                if attempt == 1 and not stop.is_set():
+                times = "twice " if attempt == 2 else ""
+                result = f"the worker died {times}on this job: {death}. A new one is started for the next job"
+                # what a model may cost was spent by the one that died: it is asked no more, and all else is done again
+                if attempt == 1 and not task.options.idea and not stop.is_set():
+                    task = evolve(task, options=evolve(task.options, model=None))
                     again = Staged(f"the worker died ({death}); started again")
                     self._post(lambda message=again: self._heard(job.id, message))  # type: ignore[misc]
                     continue
@@ -201,8 +219,3 @@ def _remembered(job: Job) -> Job:
     """An ended job without what is large: the parsed text, and rewrites, which are proposals by now."""
     ended = evolve(job.ended, rewrites=()) if job.ended else None
     return evolve(job, document=_NO_TEXT, ended=ended)
-
-
-def _path(job: Job) -> str:
-    """Of an unsaved document there is none, whatever its parse was labelled."""
-    return job.document.path if job.uri.startswith("file:") else ""

@@ -20,7 +20,8 @@ from agent.models.replay import Recording, replay
 from agent.models.settings import ModelSettings, read_model
 from agent.source.errors import SourceError
 from agent.workload.settings import SettingsError
-from cuda_lsp.consent import Asking, agreed, disclosure, remember
+from cuda_lsp.answers import agreed, project_of, remember
+from cuda_lsp.consent import Asking, disclosure
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened
 
@@ -143,7 +144,7 @@ def _consent(told: ModelOptions, asking: Asking, opened: Opened, note: Note) -> 
         lines = disclosure(asking, opened.document, opened.kernel)
     except SourceError as error:
         raise CommandError(Exit.INPUT, f"{opened.document.path}: {error}") from None
-    if told.yes or agreed(asking.endpoint):
+    if told.yes or agreed(asking.endpoint, project_of(opened.settings.path)):
         note(f"asking {asking.name} at {asking.endpoint}; {lines[-1][0].lower()}{lines[-1][1:-1]}")
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

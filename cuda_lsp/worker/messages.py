@@ -23,7 +23,8 @@ class Staged:
 @frozen
 class Rewrite:
     """A rewrite that passed, with what is needed to find its place again. ``proof`` is the key of what it was proved
-    on; ``by_hand`` says what keeps it from being applied by us."""
+    on; ``by_hand`` says what keeps it from being applied by us. ``origin`` says whose idea it is where it is not the
+    catalogue's."""
 
     title: str
     ideas: tuple[str, ...]
@@ -35,13 +36,14 @@ class Rewrite:
     diff: str
     by_hand: str
     changed_lines: int
+    origin: str = ""
 
 
 @frozen
 class Ended:
     """How a job ended. ``reason`` is ``done``, ``failed`` (the message says why and what to do), ``fault`` (ours;
     ``detail`` is the traceback), or a search's own. ``directive`` is a comment to put above the kernel; ``counts`` is
-    what its lines cost."""
+    what its lines cost. ``trouble`` is what kept a language model from helping, beside what was found without it."""
 
     reason: str
     message: str
@@ -52,6 +54,7 @@ class Ended:
     directive: str = ""
     detail: str = ""
     counts: LineCounts | None = None
+    trouble: str = ""
 
 
 Message = events.Event | Staged | Ended

@@ -43,6 +43,7 @@ class Connected:
     shown: list[str] = field(factory=list)
     reviews: list[Any] = field(factory=list)
     answer: str = ""
+    """The button that the user presses; ``...`` where none is."""
     text: str | None = None
     """What the user types when asked for a text."""
     settings: Any = None
@@ -233,8 +234,10 @@ def _listen(client: LanguageClient, connected: Connected) -> None:
         return None
 
     @client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
-    def ask(params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+    async def ask(params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
         connected.asked.append(params)
+        while connected.answer == "...":
+            await asyncio.sleep(0.01)
         return next((item for item in params.actions or () if item.title == connected.answer), None)
 
     @client.feature(types.WINDOW_SHOW_DOCUMENT)

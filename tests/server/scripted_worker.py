@@ -1,9 +1,10 @@
 """A worker that speaks the real protocol and does what the task's ``only`` says, word by word.
 
-``stage:TEXT``, ``sleep:SECONDS``, ``die``, ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes
-its id), ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one
-that changes its launches too), ``replace`` (one that puts other host code in their place), ``fresh`` and
-``fresh:launch`` (the first two, and no two alike), ``end:REASON``.
+``stage:TEXT``, ``model`` (a stage with the name of the model that it may ask), ``sleep:SECONDS``, ``die``,
+``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes its id), ``noise`` (prints to standard
+output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one that changes its launches too),
+``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch`` (the first two, and no two
+alike), ``end:REASON``.
 """
 
 import os
@@ -29,6 +30,8 @@ def handle(channel: Channel) -> None:
         name, _, rest = word.partition(":")
         if name == "stage":
             channel.send(Staged(rest))
+        elif name == "model":
+            channel.send(Staged(f"may ask {task.options.model.name if task.options.model else 'nobody'}"))
         elif name == "sleep":
             time.sleep(float(rest))
         elif name == "die" or (name == "die-once" and not Path(rest).exists()):

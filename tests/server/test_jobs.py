@@ -14,11 +14,11 @@ from attrs import evolve, frozen
 
 from agent.source.document import Document, parse
 from cuda_lsp.jobs import Job, JobRefused, Jobs
-from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, QUEUED, RUNNING, Listened
+from cuda_lsp.jobs.job import CANCELLED, DONE, FAILED, HELD, QUEUED, RUNNING, Listened
 from cuda_lsp.jobs.jobs import MOST_WAITING
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.jobs.waiting import Turns
-from cuda_lsp.worker.asked import Options
+from cuda_lsp.worker.asked import ModelUse, Options
 from cuda_lsp.worker.messages import Ended, Staged
 from tests.server.texts import SCALE
 
@@ -318,3 +318,45 @@ def test_the_environment_of_a_worker_holds_no_keys(monkeypatch: pytest.MonkeyPat
     environment = Path(f"/proc/{loop.pool.pids[0]}/environ")
     if environment.exists():
         assert b"secret" not in environment.read_bytes()
+
+
+def held(loop: Loop, *script: str, kernel: str = "scale") -> str:
+    text = Text("file:///a.cu", parse(SCALE.encode(), "/a.cu"))
+    return loop.jobs.start("optimize", text, kernel, Options(only=script), held=True)
+
+
+def test_a_held_job_has_its_kernel_and_begins_when_it_is_released(loop: Loop) -> None:
+    job = held(loop, "never")
+    other = loop.start("stage:one", kernel="shift")
+    loop.ended(other)
+    assert loop.state(job) == HELD and loop.pool.pids and loop.jobs.busy
+    with pytest.raises(JobRefused, match="already running on scale"):
+        loop.start()
+    loop.jobs.waits(job, "waiting for an answer")
+    assert loop.heard[-1][0].stage == "waiting for an answer"
+    loop.jobs.release(job, Options(only=("model",), model=ModelUse("tiny", "http://127.0.0.1:9/v1")))
+    loop.ended(job)
+    assert loop.stages(job) == ["may ask tiny"] and loop.state(job) == DONE
+
+
+def test_a_held_job_is_cancelled_without_a_process(loop: Loop) -> None:
+    job = held(loop, "sleep:60")
+    assert loop.jobs.cancel(job) and not loop.pool.pids
+    loop.jobs.release(job, Options())
+    loop.jobs.waits(job, "too late")
+    assert loop.state(job) == CANCELLED and loop.heard[-1][0].stage == "cancelled"
+    again = loop.start("stage:one")
+    loop.ended(again)
+
+
+def test_what_a_model_may_cost_is_not_spent_twice_where_a_worker_dies(loop: Loop, tmp_path: Path) -> None:
+    use = ModelUse("tiny", "http://127.0.0.1:9/v1", "sk-secret")
+    text = Text("file:///a.cu", parse(SCALE.encode(), "/a.cu"))
+    script = ("model", f"die-once:{tmp_path / 'died'}")
+    job = loop.jobs.start("optimize", text, "scale", Options(only=script, model=use))
+    loop.ended(job)
+    assert [one for one in loop.stages(job) if one.startswith("may")] == ["may ask tiny", "may ask nobody"]
+    own = loop.jobs.start("idea", text, "scale", Options(only=("model", "die"), model=use, idea="swap"))
+    loop.ended(own)
+    assert loop.stages(own) == ["may ask tiny"] and loop.state(own) == FAILED
+    assert "sk-secret" not in repr(loop.heard)

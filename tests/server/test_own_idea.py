@@ -47,8 +47,8 @@ def session(
 
 def test_without_a_model_it_is_said_what_is_missing_and_what_needs_none(tmp_path: Path) -> None:
     async def scenario(client: Connected) -> None:
-        assert await client.command("tryIdea", await client.kernel("add"), "swap the indices") is None
-        await client.until(lambda: bool(client.messages))
+        job = await client.command("tryIdea", await client.kernel("add"), "swap the indices")
+        await client.until(lambda: bool(client.messages) and client.kinds(f"cuda-lsp/{job}")[-1:] == ["end"])
         assert "needs a language model" in client.messages[0] and "[model] in .cuda-lsp.toml" in client.messages[0]
         assert "Suggest ideas lists those that apply" in client.messages[0]
         for wrong in ({"idea": "x" * 5000}, {"idea": 3}, 3):
@@ -64,7 +64,7 @@ def test_the_words_are_asked_for_where_the_client_can(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         assert client.messages == [], "the user typed nothing"
         client.text = "swap the indices"
-        assert await client.command("tryIdea", await client.kernel("add")) is None
+        assert await client.command("tryIdea", await client.kernel("add")) is None, "the words are not there yet"
         await client.until(lambda: bool(client.messages))
         assert "needs a language model" in client.messages[0]
 
@@ -82,24 +82,27 @@ def test_the_user_agrees_and_the_idea_is_judged_like_any_other(tmp_path: Path) -
 
         async def scenario(client: Connected) -> None:
             kernel = await client.kernel("add")
-            client.answer = "Do not send"
-            assert await client.command("tryIdea", kernel, "swap the indices") is None
+            client.answer = "none of these"
+            assert await client.command("tryIdea", kernel, "swap the indices") == "job-1"
             await client.until(lambda: bool(client.messages))
             assert "nothing was sent" in client.messages[0] and endpoint.requests == []
             assert "the device code of add: " in client.asked[0].message
             assert "Your key from CUDA_LSP_API_KEY goes to this endpoint alone" in client.asked[0].message
-            client.answer = "Always to this endpoint"
+            client.answer = "Always in this project"
             await client.command("tryIdea", kernel, "swap the indices")
             await client.until(lambda: len(client.asked) == 3, 120)
-            assert "swap the indices: right (emulated" in client.asked[2].message, client.messages
+            assert "swap the indices (your idea, code from scripted): right (emulated" in client.asked[2].message, (
+                client.messages
+            )
             assert "swap the indices" in endpoint.said(0) and "int main" not in endpoint.said(0)
             assert endpoint.headers[0]["authorization"] == f"Bearer {SECRET}"
             review = await client.command("review", kernel)
             assert "blockIdx.y * blockDim.y + threadIdx.y, col" in review["proposed"]
             assert BODY in client.editor.text
             # it was allowed for good: the job's id comes at once
-            assert await client.command("tryIdea", kernel, "do it again") == "job-2"
-            await client.until(lambda: len(client.messages) + len(client.asked) > 4, 120)
+            assert await client.command("tryIdea", kernel, "do it again") == "job-3"
+            await client.until(lambda: client.kinds("cuda-lsp/job-3")[-1:] == ["end"], 120)
+            assert len([one for one in client.asked if "It would be sent" in one.message]) == 2
 
         session(tmp_path, scenario, endpoint.url)
 
@@ -119,7 +122,7 @@ def test_an_idea_that_comes_to_nothing_says_why(tmp_path: Path) -> None:
 
 def test_a_client_that_cannot_be_asked_is_told_where_to_agree(tmp_path: Path) -> None:
     async def scenario(client: Connected) -> None:
-        assert await client.command("tryIdea", await client.kernel("add"), "swap the indices") is None
+        assert await client.command("tryIdea", await client.kernel("add"), "swap the indices")
         await client.until(lambda: bool(client.messages))
         assert "Nothing was sent: this editor cannot ask" in client.messages[0]
 

@@ -16,7 +16,7 @@ from cuda_lsp.proposals.proof import proof_key
 from cuda_lsp.proposals.proposal import SHOWN
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, trace_key
-from cuda_lsp.worker.advising import adviser_of
+from cuda_lsp.worker.advising import Heard, adviser_of, origin
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Rewrite
 from cuda_lsp.worker.opening import open_task, setting_of
@@ -43,16 +43,24 @@ def run(task: Task, tell: Tell) -> Ended:
         # what was turned down is found again, and others are to be shown in its place
         proposals=SHOWN + len(asked.rejected),
     )
-    adviser = adviser_of(task, opened)
+    adviser = adviser_of(task, opened, tell)
+    heard = Heard(tell, adviser)
     trace = open_trace(trace_key(opened, setting), fresh=False)
-    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, tell, adviser)
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, heard, adviser)
     if outcome.reason == "broken original":
         return Ended(outcome.reason, f"the kernel breaks its own contract, mend it first: {outcome.message}")
     if outcome.reason not in _ANSWERS:
         raise CommandError(Exit.INPUT, f"{outcome.reason}: {outcome.message}")
     key = proof_key(opened.document, opened.kernel, opened.workload, opened.settings)
-    rewrites = tuple(_rewrite(opened, proposal, key, asked.folder) for proposal in outcome.proposals)
-    return Ended(outcome.reason, outcome.message, rewrites, lines=(trace.problem,) if trace.problem else ())
+    rewrites = tuple(
+        evolve(
+            _rewrite(opened, proposal, key, asked.folder),
+            origin=origin(proposal.candidate.ideas, adviser),
+        )
+        for proposal in outcome.proposals
+    )
+    lines = (*heard.lines, *([trace.problem] if trace.problem else []))
+    return Ended(outcome.reason, outcome.message, rewrites, lines=lines, trouble=heard.trouble)
 
 
 def _rewrite(opened: Opened, proposal: Proposal, key: str, folder: str) -> Rewrite:

@@ -2,7 +2,11 @@
 
 from agent.ideas.idea import Idea, Scope
 from agent.ideas.source import Request, propose
-from agent.search.events import IdeasFound
+from agent.models.budget import Metered
+from agent.search.events import IdeaDropped, IdeasFound
+from agent.search.search import model_used
+from cuda_lsp.terminal.opening import open_target
+from cuda_lsp.worker.advising import Heard, adviser_of, credited, origin
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task
@@ -13,20 +17,37 @@ def run(task: Task, tell: Tell) -> Ended:
     """The ideas, and why each other one of the catalogue does not apply."""
     tell(Staged("reading the workload"))
     opened = open_task(task)
-    scope = Scope(task.options.scope)
-    request = Request(opened.document, opened.kernel, opened.workload, opened.workload.plan, scope)
+    adviser = adviser_of(task, opened, tell)
+    heard = Heard(tell, adviser)
+    request = Request(
+        opened.document,
+        opened.kernel,
+        opened.workload,
+        opened.workload.plan,
+        Scope(task.options.scope),
+        target=open_target(task.options.target or None, opened.settings).name,
+        adviser=adviser,
+    )
     found = propose(request)
-    tell(IdeasFound("0", found.ideas, found.considered))
+    heard(IdeasFound("0", found.ideas, found.considered))
+    for title, reason in found.dropped:
+        heard(IdeaDropped(title, reason))
+    if adviser is not None and isinstance(adviser.model, Metered):
+        heard(model_used(adviser.model))
     name = opened.kernel.qualified_name
     if not found.ideas:
         considered = tuple(f"{idea}: {reason}" for idea, reason in found.considered)
-        return Ended("nothing applicable", f"no idea of the catalogue applies to {name}", lines=considered)
+        none = f"no idea of the catalogue applies to {name}"
+        return Ended("nothing applicable", none, lines=(*considered, *heard.lines), trouble=heard.trouble)
     count = len(found.ideas)
-    message = f"{count} idea{'s' * (count != 1)} for {name}: {'; '.join(idea.title for idea in found.ideas)}"
-    return Ended("done", message, lines=tuple(map(_words, found.ideas)), ideas=found.ideas)
+    titles = "; ".join(credited(idea.title, (idea,), adviser) for idea in found.ideas)
+    message = f"{count} idea{'s' * (count != 1)} for {name}: {titles}"
+    lines = (*(_words(idea, origin((idea,), adviser)) for idea in found.ideas), *heard.lines)
+    return Ended("done", message, lines=lines, ideas=found.ideas, trouble=heard.trouble)
 
 
-def _words(idea: Idea) -> str:
-    expected = "; ".join(expectation.words for expectation in idea.expects)
+def _words(idea: Idea, whose: str) -> str:
+    expected = "; ".join(expectation.words for expectation in idea.expects) or "no counter to move"
     risk = f" May break: {idea.risk}." if idea.risk else ""
-    return f"{idea.title} [{idea.name}, {idea.scope.value}]: {idea.why}. Expects {expected}.{risk}"
+    kind = f"{idea.name}, {idea.scope.value}" + (f", {whose}" if whose else "")
+    return f"{idea.title} [{kind}]: {idea.why}. Expects {expected}.{risk}"
