@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from tests.server.buffer import Buffer, Json, typed
 from tests.server.observed import BUSY, PROPOSALS, TEXT, TREE
 from tests.server.promise import fits, replaced
-from tests.server.talk import Refused, Talk, result
+from tests.server.talk import PATIENCE, Refused, Talk, result
 from tests.server.texts import SCALE
 from tests.server.wire import CLIENTS
 
@@ -28,9 +28,8 @@ SCRIPTS = (
 MANNERS = ["well"] * 30 + ["late"] * 5 + ["types"] * 5 + ["refuses"] * 2 + ["formats", "fails", "lies"]
 """How an editor answers an edit of the server's: carried out and told; answered first and told afterwards; another
 keystroke of the user's just before; refused; carried out and formatted; an error; called applied and not done."""
-SILENT = 0.004
-STALE = 2.0
-"""Seconds after which the server may have given up on an answer."""
+SILENT = 0.01
+"""How often an editor answers only when all else is over."""
 
 
 class Fault(AssertionError):
@@ -96,6 +95,7 @@ class Play:
     counts: Counter[str]
     buffers: list[Buffer] = field(factory=list)
     accepting: dict[int, Accepting] = field(factory=dict)
+    unanswered: list[Json] = field(factory=list)
     perhaps: list[Accepting] = field(factory=list)
     asked: set[int] = field(factory=set)
     known: dict[str, Json] = field(factory=dict)
@@ -265,7 +265,9 @@ class Play:
             self.talk.answer(request, {"applied": False})
         elif manner == "lies":
             self.talk.answer(request, {"applied": True})
-        elif manner != "silent":
+        elif manner == "silent":
+            self.unanswered.append(request)
+        else:
             if manner == "types":
                 buffer.splice((0, 0, "/"))
                 self._tell(buffer)
@@ -299,7 +301,7 @@ class Play:
         if manner == "formats":
             buffer.splice((0, 0, "\n"))
         elif len(fitting) == 1 and not raced and manner != "late" and len(buffer.waiting) == len(edits):
-            fitting[0].due = time.monotonic() - request["came"] < STALE
+            fitting[0].due = True
         self._tell(buffer)
         if manner != "late":
             self.talk.answer(request, {"applied": True})
@@ -361,11 +363,13 @@ class Play:
     def _end(self) -> None:
         """Everything comes to rest; what is left is still right."""
         self.trace.append("end")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while self.accepting or self.talk.inbox or self.asked:
             _check(time.monotonic() < deadline, f"no answer to {self.accepting!r} {self.asked!r}")
             self.talk.look(0.01)
             self.answers()
+            while self.unanswered:
+                self.talk.answer(self.unanswered.pop(), {"applied": False})
             self._responses()
         self.tells(self.buffers[0])
         self._holds()

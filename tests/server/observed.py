@@ -18,13 +18,13 @@ COMMAND = [
 ]  # fmt: skip
 TEXT, PROPOSALS, BUSY, TREE = "test.text", "test.proposals", "test.busy", "test.tree"
 """Commands, as pygls makes a class of its own for the parameters of each message of a kind that it does not know."""
-ANSWER_SECONDS, TEXT_SECONDS = 4.0, 0.3
-"""An editor that says nothing, or the wrong thing, is not waited for as long as a user's is."""
+TEXT_SECONDS = 0.3
+"""An editor that says the wrong thing is not waited for as long as a user's is."""
 
 
 def main() -> None:
     server = CudaServer(workers=Pool("tests.server.scripted_worker"))
-    server.applier._answer_seconds, server.applier._text_seconds = ANSWER_SECONDS, TEXT_SECONDS
+    server.applier._text_seconds = TEXT_SECONDS
 
     @server.command(TEXT)
     def text(uri: str) -> dict[str, Any] | None:

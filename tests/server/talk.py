@@ -6,7 +6,6 @@ import os
 import queue
 import subprocess
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -97,7 +96,7 @@ class Talk:
         if "method" not in message:
             self.answers[message["id"]] = message
         elif "id" in message:
-            self.inbox.append({**message, "came": time.monotonic()})
+            self.inbox.append(message)
         elif message["method"] == "window/showMessage":
             self.said.append(message["params"]["message"])
 
