@@ -1,14 +1,17 @@
 """A candidate on its way through the gates: what is known of it so far, and what a gate rules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
-from agent.evaluation.comparators import Comparison
+from agent.evaluation.comparators import Comparison, Expected
+from agent.evaluation.declared import Sample
+from agent.evaluation.doubts import Doubt, doubtful
 from agent.evaluation.floor import Floor
 from agent.evaluation.measurement import Measurement
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ran import Ran
+from agent.evaluation.runs import Case
 from agent.evaluation.verdict import GateResult
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Fault
@@ -23,7 +26,8 @@ DIFFERS = "differs"
 
 @frozen
 class Trial:
-    """Facts gathered by the gates so far. ``comparisons`` of all runs; ``sizes`` and ``families`` that ran;
+    """Facts gathered by the gates so far. ``comparisons`` of all runs, but for ``doubts``, which are beyond their
+    budget and not settled yet; ``sizes`` and ``families`` that ran;
     ``beyond``: sizes above the declared ones ran too, on sampled blocks. ``measured`` is the timing at the declared
     size, ``elsewhere`` those at others, ``untimed`` why there is none, where one was expected. ``runs`` are kept for a
     record where somebody wants one (``kept``)."""
@@ -35,6 +39,7 @@ class Trial:
     bound: Bound | None = field(default=None, repr=False)
     build: Build | None = field(default=None, repr=False)
     comparisons: tuple[Comparison, ...] = field(default=(), repr=False)
+    doubts: tuple[Doubt, ...] = field(default=(), repr=False)
     families: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     largest: str = ""
@@ -53,6 +58,22 @@ class Trial:
 
     def unchecked(self, *words: str) -> "Trial":
         return evolve(self, not_checked=tuple(dict.fromkeys((*self.not_checked, *words))))
+
+    def compared(
+        self,
+        chosen: Case,
+        known: Sequence[Expected],
+        found: Sequence[Comparison],
+        cost: int,
+        sample: Sample | None = None,
+    ) -> "Trial":
+        """With what was ``found`` of one case; ``cost`` in thread-instructions of the original."""
+        doubted = [item for item in found if doubtful(item, known)]
+        return evolve(
+            self,
+            comparisons=(*self.comparisons, *(item for item in found if item not in doubted)),
+            doubts=(*self.doubts, *(Doubt(chosen, item, cost, sample) for item in doubted)),
+        )
 
 
 @frozen

@@ -29,6 +29,7 @@ Accepted, in full depth: {names}.
 - Counters that overflow only at sizes that do not run whole here (up to 200 million thread-instructions of the original).
 - An element left unwritten in the midst of a size that does not run whole: sampled blocks cannot tell it from one that another block writes.
 - Whole numbers beyond those tried, where no range is stated.
+- An error between four and some ten times the original's own, where an output has a few values only: nobody can tell it from luck.
 - A block that waits, through volatile reads, for what a later block writes: it ends in the emulator, and need not on a card.
 """
 

@@ -45,7 +45,8 @@ class Expected:
 class Errors:
     """Errors against the oracle (against the original where there is none), relative to the output's scale: the
     largest, and the root mean square relative to that of the output. ``apart`` counts lanes where both precisions took
-    another branch than float64 does."""
+    another branch than float64 does. ``own`` is what the budget is a multiple of, the larger of the original's error
+    and sensitivity (twice the latter without an oracle); ``units`` is what is allowed beside it."""
 
     candidate: float
     original: float
@@ -55,6 +56,9 @@ class Errors:
     limit_rms: float
     scale: float
     apart: int = 0
+    own: float = 0.0
+    own_rms: float = 0.0
+    units: float = 0.0
 
 
 @frozen

@@ -292,7 +292,7 @@ def _grade(expected: Expected, sides: _Sides, count: int, lanes: "Callable[[slic
     errors = _errors(expected, sides, unit)
     if errors.candidate <= errors.limit and errors.candidate_rms <= errors.limit_rms:
         return Comparison(expected.name, SAME, errors=errors)
-    gross = max(errors.limit, min(GROSS, COARSER.get(scalar, 1.0) * _budget(expected, sides, unit)))
+    gross = max(errors.limit, min(GROSS, COARSER.get(scalar, 1.0) * (FACTOR * errors.own + errors.units)))
 
     def worst(part: slice) -> tuple[float, int, float, float, int]:
         found = lanes(part)
@@ -322,25 +322,25 @@ def _unit(scalar: str, scale: float) -> float:
     return max(EPSILON.get(scalar, 0.0), SMALLEST.get(scalar, 0.0) / scale)
 
 
-def _budget(expected: Expected, sides: _Sides, unit: float) -> float:
-    if not sides.oracle:
-        return 2 * FACTOR * expected.spread / sides.scale + 4 * unit
-    own = max(sides.original, expected.spread)
-    return FACTOR * own / sides.scale + 2 * unit
-
-
 def _errors(expected: Expected, sides: _Sides, unit: float) -> Errors:
     relative = sides.scale / sides.rms
-    own = max(sides.original_rms * relative, expected.spread_rms / sides.rms)
+    own, own_rms = expected.spread / sides.scale, expected.spread_rms / sides.rms
+    if sides.oracle:
+        own, own_rms = max(own, sides.original / sides.scale), max(own_rms, sides.original_rms * relative)
+    else:  # the distance of two answers, each with errors of its own
+        own, own_rms, unit = 2 * own, 2 * own_rms, 2 * unit
     found = Errors(
         candidate=sides.candidate / sides.scale,
         original=sides.original / sides.scale,
         candidate_rms=sides.candidate_rms * relative,
         original_rms=sides.original_rms * relative,
-        limit=_budget(expected, sides, unit),
-        limit_rms=FACTOR * own + 2 * unit if sides.oracle else 2 * FACTOR * own + 4 * unit,
+        limit=FACTOR * own + 2 * unit,
+        limit_rms=FACTOR * own_rms + 2 * unit,
         scale=sides.scale,
         apart=sides.apart,
+        own=own,
+        own_rms=own_rms,
+        units=2 * unit,
     )
     if expected.tolerance is not None:
         return evolve(found, limit=expected.tolerance, limit_rms=expected.tolerance)

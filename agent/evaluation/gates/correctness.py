@@ -62,7 +62,7 @@ def correctness(trial: Trial) -> Ruling:
     for chosen in (*_cases(trial), *aimed.cases):
         if trial.prepared.setting.cancelled():
             return undecided(trial, "cancelled")
-        if trial.comparisons and monotonic() - start > _SOFT_SECONDS[trial.prepared.setting.depth]:
+        if trial.sizes and monotonic() - start > _SOFT_SECONDS[trial.prepared.setting.depth]:
             trial = trial.unchecked(f"{chosen} (out of time)")
             continue
         ruling = _one(trial, chosen, both=chosen.sizes not in shapes)
@@ -76,11 +76,10 @@ def correctness(trial: Trial) -> Ruling:
             return ruling
         trial = ruling.trial
     trial = _alignment(trial)
-    if not trial.comparisons:
+    count = len(trial.comparisons) + len(trial.doubts)
+    if not count:
         return undecided(trial, "nothing was compared: the plan has no outputs")
-    return passed(
-        trial, f"{len(trial.comparisons)} outputs compared; {len(trial.families)} families, {len(trial.sizes)} sizes"
-    )
+    return passed(trial, f"{count} outputs compared; {len(trial.families)} families, {len(trial.sizes)} sizes")
 
 
 def _cases(trial: Trial) -> Iterator[Case]:
@@ -208,8 +207,7 @@ def _record(trial: Trial, chosen: Case, known: Truth, found: list[Comparison]) -
         if item.silent:
             trial = trial.unchecked(f"{item.name} at {chosen}: float64 contradicts the original itself there")
     trial = evolve(
-        trial,
-        comparisons=(*trial.comparisons, *found),
+        trial.compared(chosen, known.expected, found, known.answer.thread_instructions),
         families=tuple(dict.fromkeys((*trial.families, chosen.family))),
         sizes=tuple(dict.fromkeys((*trial.sizes, size))),
         # what the next candidate will meet again is not told
@@ -385,8 +383,7 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
     if not found.compared:
         return passed(trial.unchecked(f"{where}: the two grids have no finished part in common"), "")
     trial = evolve(
-        trial,
-        comparisons=(*trial.comparisons, *found.comparisons),
+        trial.compared(known.case, known.known, found.comparisons, found.answer.thread_instructions, known),
         sampled=" and ".join(
             filter(None, (trial.sampled, f"{found.blocks} blocks at {describe(dict(known.case.sizes))}"))
         ),
