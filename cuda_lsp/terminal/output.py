@@ -70,8 +70,12 @@ class Screen:
         click.echo(f"cuda-lsp: {text}", err=True)
 
     def progress(self, event: events.Event) -> None:
+        self.stage(_stage(event))
+
+    def stage(self, what: str) -> None:
+        """What is going on now."""
         if self._status:
-            self._status.update(_stage(event))
+            self._status.update(what)
 
 
 def _stage(event: events.Event) -> str:

@@ -15,6 +15,7 @@ from agent.search import events
 from agent.search.proposal import Proposal
 from agent.workload.expression import Expression
 from cuda_lsp.cli.kernels import Listed
+from cuda_lsp.cli.profile import FIELDS as PROFILE
 from cuda_lsp.terminal.exits import Exit
 from cuda_lsp.terminal.output import HIDDEN, SCHEMA
 
@@ -39,6 +40,7 @@ def schema() -> dict[str, Any]:
         "optimize": {"events": {"type": "array", "items": event}, "outcome": outcome},
         "verify": {"kernel": of(str), "verdict": of(Verdict)},
         "kernels": {"file": of(str), "target": of(str), "kernels": {"type": "array", "items": of(Listed)}},
+        "profile": {name: of(kind) for name, kind in PROFILE.items()},
         "doctor": {"capabilities": {"type": "array", "items": of(Capability)}},
     }
     return {
