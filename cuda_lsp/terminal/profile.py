@@ -45,22 +45,31 @@ def warps(profile: Profile) -> int:
 
 def flagged(profile: Profile) -> tuple[Bad, ...]:
     """The lines that cost a good deal more than they must, by the rules of the editor's hints."""
-    counted = tuple(_counted(one) for one in profile.lines)
+    counted = tuple(part for one in profile.lines for part in _counted(one))
     return bad_lines(LineCounts(profile.kernel, counted, 1, profile.launches[0].block, profile.sizes))
 
 
-def _counted(one: ProfiledLine) -> CountedLine:
+def _counted(one: ProfiledLine) -> Iterator[CountedLine]:
+    """Loads, stores and atomics of a line apart: what is bad about one of them is not thinned by another."""
     facts = one.facts
-    return CountedLine(
+    for traffic, atomics in ((facts.stores, 0), (facts.updates, facts.updates.requests)):
+        if traffic.requests:
+            yield CountedLine(
+                one.number,
+                requests=traffic.requests,
+                sectors=traffic.sectors,
+                ideal_sectors=traffic.ideal_sectors,
+                atomics=atomics,
+            )
+    yield CountedLine(
         one.number,
-        requests=facts.requests,
-        sectors=facts.sectors,
-        ideal_sectors=facts.ideal_sectors,
+        requests=facts.loads.requests,
+        sectors=facts.loads.sectors,
+        ideal_sectors=facts.loads.ideal_sectors,
         shared_requests=facts.shared.requests,
         passes=facts.shared.passes,
         ideal_passes=max(1, round(facts.shared.ideal_passes / max(1, facts.shared.requests))),
         local_requests=facts.local.requests,
-        atomics=facts.atomics.requests,
         instructions=facts.instructions,
         lanes=facts.lanes,
     )
