@@ -195,6 +195,7 @@ def launch_counters(
     lines: dict[int, dict[str, int]] = {}
     mix: dict[str, int] = {}
     compound: dict[str, int] = {}
+    columns = _columns(totals)
     for part in totals.kernel.blocks:
         warps, lanes = int(totals.warps[part.number]), int(totals.lanes[part.number])
         if not warps:
@@ -203,8 +204,8 @@ def launch_counters(
             counts = lines.setdefault(
                 site.line, dict.fromkeys(("instructions", "thread_instructions", "waits", *_COUNTS), 0)
             )
-            for count in _COUNTS:
-                counts[count] += int(totals.sites[count][site.index])
+            for count, column in columns.items():
+                counts[count] += column[site.index]
             if not added:
                 counts["instructions"] += warps
                 counts["thread_instructions"] += lanes
@@ -238,7 +239,7 @@ def launch_counters(
 
 def _instructions(totals: Totals) -> Iterator[InstructionCounters]:
     """A guarded instruction has the counts of the branch around it as well."""
-    table = dict(zip(_COUNTS, (totals.sites[name].tolist() for name in _COUNTS), strict=True))
+    table = _columns(totals)
     around: Site | None = None
     for part in totals.kernel.blocks:
         warps, lanes = int(totals.warps[part.number]), int(totals.lanes[part.number])
@@ -253,6 +254,11 @@ def _instructions(totals: Totals) -> Iterator[InstructionCounters]:
             one = site.instruction
             found = LineCounters(instructions=warps, thread_instructions=lanes, **counts)
             yield InstructionCounters(one.text, site.file, site.line, class_of(one), _width(one), found)
+
+
+def _columns(totals: Totals) -> dict[str, list[int]]:
+    """Each count by index of the site."""
+    return {name: counts.tolist() for name, counts in totals.sites.items()}
 
 
 def _width(instruction: Instruction) -> int:
