@@ -31,29 +31,22 @@ _SEVERITIES = {
 }
 
 
-def diagnostics(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic]:
-    """Everything that is known about a snapshot, without waiting for anything."""
-    return [one for shown in _shown(server, snapshot) for one in shown.diagnostics]
-
-
 def written(server: CudaServer, snapshot: Snapshot) -> str:
-    """The same as a JSON array. What did not change since it was last written is not written again: a large file has
-    hundreds, and a keystroke changes few of them."""
-    parts = []
-    for shown in _shown(server, snapshot):
-        if not shown.written:
-            shown.written = server.protocol.written(shown.diagnostics)[1:-1]
-        parts.append(shown.written)
+    """Everything that is known about a snapshot, without waiting for anything, as a JSON array. What did not change
+    since it was last written is not written again: a large file has hundreds, and a keystroke changes few of them."""
+    parts = [shown.written(server.protocol.written) for shown in _shown(server, snapshot)]
     return f"[{', '.join(filter(None, parts))}]"
 
 
 def _shown(server: CudaServer, snapshot: Snapshot) -> Iterator[Shown]:
     if not server.session.settings.diagnostics:
         return
-    yield Shown(_of_compiler(server, snapshot))
-    counted = server.counts.has_any(snapshot)
+    if compiled := _of_compiler(server, snapshot):
+        yield Shown(compiled)
+    kernels, counted = snapshot.document.kernels, server.counts.names(snapshot)
     for index, shown in server.hints.every(snapshot, lambda finding: of_finding(server, snapshot, finding)):
-        yield _upheld(server, snapshot, snapshot.document.kernels[index], shown) if counted else shown
+        is_counted = bool(counted) and kernels[index].qualified_name in counted
+        yield _upheld(server, snapshot, kernels[index], shown) if is_counted else shown
 
 
 def _of_compiler(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic]:

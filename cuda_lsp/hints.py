@@ -7,6 +7,7 @@ moment keeps those it had, but for what was edited: hints that come and go with 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,11 @@ from cuda_lsp.settings import Settings
 if TYPE_CHECKING:
     from agent.analysis.rules import Finding
 
-# so many kernels that were never looked at are examined at once; a file that was just opened has to wait for the rest
+# so many kernels are examined at once, of those that were edited or just opened; the others have to wait for a pause
 _AT_ONCE = 1
 # so many entries more than twice the kernels are kept: what is half typed or undone is often back soon
 _SPARE = 100
+_LINE = re.compile(r'(?<="line": )\d+')
 
 Key = tuple[str, int]
 Hinted = tuple[Kernel, "tuple[Finding, ...]"]
@@ -38,10 +40,51 @@ Show = Callable[["Finding"], types.Diagnostic]
 
 @define(eq=False)
 class Shown:
-    """Findings as diagnostics, and these as JSON without the brackets around them, once somebody made that."""
+    """Findings as diagnostics. Those of a large file are many, and a key changes few: what is known of the others is
+    kept, as values and as JSON, and at most their lines have to be counted on."""
 
-    diagnostics: list[types.Diagnostic]
-    written: str = ""
+    _diagnostics: list[types.Diagnostic]
+    _written: str = ""
+    _lines: int = 0
+    """So many lines further down than ``_diagnostics`` and ``_written`` say."""
+
+    def down(self, lines: int) -> None:
+        """All of them stand so many lines further down."""
+        self._lines += lines
+
+    @property
+    def diagnostics(self) -> list[types.Diagnostic]:
+        self._count_on()
+        return self._diagnostics
+
+    def written(self, write: Callable[[list[types.Diagnostic]], str]) -> str:
+        """As JSON without the brackets around them; ``write`` makes it, brackets included."""
+        self._count_on()
+        if not self._written:
+            self._written = write(self._diagnostics)[1:-1]
+        return self._written
+
+    def _count_on(self) -> None:
+        if lines := self._lines:
+            self._lines = 0
+            self._diagnostics = [_further(one, lines) for one in self._diagnostics]
+            # a quote inside a message has a backslash before it, so that this meets no text
+            self._written = _LINE.sub(lambda line: str(int(line[0]) + lines), self._written)
+
+
+def _further(one: types.Diagnostic, lines: int) -> types.Diagnostic:
+    related = [
+        evolve(other, location=evolve(other.location, range=_down(other.location.range, lines)))
+        for other in one.related_information or ()
+    ]
+    return evolve(one, range=_down(one.range, lines), related_information=related or one.related_information)
+
+
+def _down(place: types.Range, lines: int) -> types.Range:
+    start, end = place.start, place.end
+    return types.Range(
+        types.Position(start.line + lines, start.character), types.Position(end.line + lines, end.character)
+    )
 
 
 @define(eq=False)
@@ -81,20 +124,22 @@ class _Entry:
             self.shown = Shown([show(finding) for finding in self.now()])
         return self.shown
 
-    def after(self, move: _Move, lines: LineIndex, same_lines: bool) -> _Entry:
-        """What is known after an edit; ``lines`` are those of the new text, ``same_lines`` whether it has as many."""
+    def after(self, move: _Move, lines: LineIndex, added: int) -> _Entry:
+        """What is known after an edit; ``lines`` are those of the new text, ``added`` is how many more it has."""
         if self.home >= move.end:
             self.home += move.by
         if not self.findings or self.last + self.by < move.start:
             return self
         if self.first + self.by > move.end:
             self.by += move.by
-            self.shown = self.shown if same_lines else None
+            if added and self.shown is not None:
+                self.shown.down(added)
             return self
         moved = [moved for finding in self.now() if (moved := move.one(finding)) is not None]
         return _Entry.made(self.digest, self.home, tuple(moved), lines)
 
 
+_NOWHERE = Span(0, 0)
 _NOTHING = _Entry(b"", -1, (), 0, 0)
 
 
@@ -102,16 +147,17 @@ class HintStore:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._tables: dict[str, dict[Key, _Entry]] = {}
-        self._places: dict[str, dict[int, tuple[Kernel, Key, bytes]]] = {}
-        """Of the kernels whose findings are known, by the identity of the kernel as it was read: one whose text was not
-        read again is the same object, and nothing about it has to be compared."""
         self._examined: dict[str, int] = {}
+        self._typed: dict[str, Span] = {}
+        """Of each document, what the newest edit wrote: all of it where it was just opened."""
         self._surroundings: dict[str, bytes] = {}
         """Of each document, what stood around its kernels when all were looked at."""
         session.subscribe(self._on_change)
 
     def of(self, snapshot: Snapshot, kernel: Kernel) -> tuple[Finding, ...]:
         """What is known of one kernel and its launches, in the places of this snapshot, which must be the newest."""
+        if not self._session.settings.diagnostics:
+            return ()
         return self._entry(snapshot, kernel).now()
 
     def every(self, snapshot: Snapshot, show: Show) -> Iterator[tuple[int, Shown]]:
@@ -119,55 +165,50 @@ class HintStore:
         finding are left out."""
         if not self._session.settings.diagnostics:
             return
-        kernels = snapshot.document.kernels
+        kernels, typed = snapshot.document.kernels, self._typed.get(snapshot.uri, _NOWHERE)
+        near = range(*kernels.touched(typed.start - 1, typed.end + 1))
         for index, item in enumerate(kernels.as_read):
-            entry = self._placed(snapshot.uri, item, kernels.start(index))
-            if entry is None:
-                entry = self._entry(snapshot, kernels[index], item)
+            if index in near:
+                entry = self._entry(snapshot, kernels[index])
+            else:
+                entry = self._known(snapshot, item, kernels.start(index))
             if entry.findings:
                 yield index, entry.as_shown(show)
-        table, places = self._tables.get(snapshot.uri, {}), self._places.get(snapshot.uri, {})
-        if max(len(table), len(places)) > 2 * len(kernels) + _SPARE:  # most are kernels of texts that are gone
-            here = {id(item) for item in kernels.as_read}
-            self._places[snapshot.uri] = {identity: known for identity, known in places.items() if identity in here}
+        table = self._tables.get(snapshot.uri, {})
+        if len(table) > 2 * len(kernels) + _SPARE:  # most are kernels of texts that are gone
             numbers = snapshot.once(ordinals)
             names = {(item.qualified_name, numbers[kernels.start(at)]) for at, item in enumerate(kernels.as_read)}
             self._tables[snapshot.uri] = {key: entry for key, entry in table.items() if key in names}
 
-    def _placed(self, uri: str, item: Kernel, home: int) -> _Entry | None:
-        """What is known of a kernel whose text was not read again since."""
-        known = self._places.get(uri, {}).get(id(item))
-        if known is None or known[0] is not item:
-            return None
-        entry = self._tables[uri].get(known[1])
-        return entry if entry is not None and entry.digest == known[2] and entry.home == home else None
-
-    def _entry(self, snapshot: Snapshot, kernel: Kernel, item: Kernel | None = None) -> _Entry:
-        """``item`` is the kernel as it was read, see ``_places``."""
-        if not self._session.settings.diagnostics:
+    def _known(self, snapshot: Snapshot, kernel: Kernel, start: int) -> _Entry:
+        """What is known of a kernel that begins there and was not edited; where it was read does not matter."""
+        entry = self._tables.get(snapshot.uri, {}).get((kernel.qualified_name, snapshot.once(ordinals)[start]))
+        if entry is None or entry.home != start or (kernel.damage is not None and not snapshot.document.hasty):
             return _NOTHING
-        table = self._tables.setdefault(snapshot.uri, {})
-        key = (kernel.qualified_name, snapshot.once(ordinals)[kernel.span.start])
-        entry = table.get(key)
-        if kernel.damage is not None:
-            return entry if entry and entry.home == kernel.span.start and snapshot.document.hasty else _NOTHING
-        digest = _digest(snapshot.document, kernel)
-        if entry is None or not entry.is_of(digest, kernel):
-            if self._examined.get(snapshot.uri, 0) >= _AT_ONCE:
-                return entry if entry is not None and entry.home == kernel.span.start else _NOTHING
-            self._examined[snapshot.uri] = self._examined.get(snapshot.uri, 0) + 1
-            from agent.analysis.rules import check
+        return entry
 
-            found = check(snapshot.document, kernel, selection=selection(self._session.settings))
-            entry = table[key] = _Entry.made(digest, kernel.span.start, found, snapshot.lines)
-        if item is not None:
-            self._places.setdefault(snapshot.uri, {})[id(item)] = (item, key, digest)
+    def _entry(self, snapshot: Snapshot, kernel: Kernel) -> _Entry:
+        """What is known of a kernel, which is examined where it was edited."""
+        known, typed = self._known(snapshot, kernel, kernel.span.start), self._typed.get(snapshot.uri, _NOWHERE)
+        edited = typed.start <= kernel.span.end and kernel.span.start <= typed.end
+        if kernel.damage is not None or not edited:
+            return known
+        digest = _digest(snapshot.document, kernel)
+        examined = self._examined.get(snapshot.uri, 0)
+        if known.is_of(digest, kernel) or examined >= _AT_ONCE:
+            return known
+        self._examined[snapshot.uri] = examined + 1
+        from agent.analysis.rules import check
+
+        found = check(snapshot.document, kernel, selection=selection(self._session.settings))
+        entry = _Entry.made(digest, kernel.span.start, found, snapshot.lines)
+        key = (kernel.qualified_name, snapshot.once(ordinals)[kernel.span.start])
+        self._tables.setdefault(snapshot.uri, {})[key] = entry
         return entry
 
     def again(self) -> None:
         """Other rules run now, or are shown otherwise."""
         self._tables.clear()
-        self._places.clear()
         self._surroundings.clear()
 
     def stale(self, snapshot: Snapshot) -> tuple[Kernel, ...]:
@@ -187,28 +228,35 @@ class HintStore:
         places, news = snapshot.once(ordinals), False
         for kernel, findings in found:
             if kernel.span.start in places:
-                digest = _digest(snapshot.document, kernel)
-                entry = _Entry.made(digest, kernel.span.start, findings, snapshot.lines)
                 key = (kernel.qualified_name, places[kernel.span.start])
-                news = news or table.get(key, _NOTHING).now() != findings
-                table[key] = entry
+                known = table.get(key, _NOTHING)
+                digest = _digest(snapshot.document, kernel)
+                if known.home == kernel.span.start and known.now() == findings:
+                    known.digest = digest  # as it is shown already
+                else:
+                    news = news or known.now() != findings
+                    table[key] = _Entry.made(digest, kernel.span.start, findings, snapshot.lines)
         if last:
             self._surroundings[snapshot.uri] = snapshot.once(surroundings)
         return news
 
     def _on_change(self, old: Snapshot | None, new: Snapshot | None) -> None:
         uri = (new or old).uri  # type: ignore[union-attr]
-        self._examined[uri] = 0
         if new is None or old is None:
-            self._tables.pop(uri, None)
-            self._places.pop(uri, None)
-            self._surroundings.pop(uri, None)
-            self._examined.pop(uri, None)
-        elif table := self._tables.get(uri):
-            start, old_end, new_end = changed_range(old.text, new.text)
-            move = _Move(start, old_end, new_end - old_end)
-            same = len(old.lines.starts) == len(new.lines.starts)
-            self._tables[uri] = {key: entry.after(move, new.lines, same) for key, entry in table.items()}
+            for known in (self._tables, self._surroundings, self._examined, self._typed):
+                known.pop(uri, None)
+            if new is not None:
+                self._typed[uri] = Span(0, len(new.text))
+            return
+        self._examined[uri] = 0
+        start, old_end, new_end = changed_range(old.text, new.text)
+        self._typed[uri] = Span(start, new_end)
+        move, added = _Move(start, old_end, new_end - old_end), len(new.lines.starts) - len(old.lines.starts)
+        table = self._tables.get(uri, {})
+        # most stand as they are or stand elsewhere, which is noted in place
+        table |= {
+            key: after for key, known in table.items() if (after := known.after(move, new.lines, added)) is not known
+        }
 
 
 def find(

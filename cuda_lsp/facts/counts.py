@@ -87,9 +87,11 @@ class CountStore:
         self._ended = False
         session.subscribe(self._on_change)
 
-    def has_any(self, snapshot: Snapshot) -> bool:
-        """Whether anything may be known of a document's kernels."""
-        return any(place.uri == snapshot.uri for places in (self._wanted, self._last) for place in places)
+    def names(self, snapshot: Snapshot) -> frozenset[str]:
+        """The qualified names of a document's kernels of which anything may be known."""
+        return frozenset(
+            place.name for places in (self._wanted, self._last) for place in places if place.uri == snapshot.uri
+        )
 
     def of(self, snapshot: Snapshot, kernel: Kernel) -> tuple[Counted, bool] | None:
         """The newest counts of a kernel, and whether they are of the text as it is now."""

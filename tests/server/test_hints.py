@@ -1,8 +1,11 @@
 """Hints between two keystrokes: those that are kept and moved are those that a fresh look finds."""
 
+import json
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 
 from cuda_lsp.hints import HintStore, find
 from cuda_lsp.lines import decoded
@@ -30,11 +33,32 @@ def examined(session: Session, hints: HintStore, snapshot: Snapshot) -> None:
     hints.put(snapshot, found)
 
 
+CONVERTER = get_converter()
+
+
+def written(found: list[types.Diagnostic]) -> str:
+    return json.dumps(found, default=CONVERTER.unstructure)
+
+
 def shown(hints: HintStore, snapshot: Snapshot) -> list[tuple[int, types.Range, str]]:
     def show(finding):
-        return types.Diagnostic(snapshot.lines.range_of(finding.span), finding.message)
+        related = [
+            types.DiagnosticRelatedInformation(types.Location(URI, snapshot.lines.range_of(one.span)), one.words)
+            for one in finding.related
+        ]
+        own = types.DiagnosticRelatedInformation(
+            types.Location(URI, snapshot.lines.range_of(finding.span)), 'as in {"line": 7}'
+        )
+        return types.Diagnostic(
+            snapshot.lines.range_of(finding.span), finding.message, related_information=[*related, own]
+        )
 
-    return [(at, one.range, one.message) for at, all_ in hints.every(snapshot, show) for one in all_.diagnostics]
+    found = dict(hints.every(snapshot, show))
+    for at, one in found.items():
+        anew = [show(finding) for finding in hints.of(snapshot, snapshot.document.kernels[at])]
+        assert one.written(written) == written(anew)[1:-1], "what was written before and moved is as if written anew"
+        assert one.diagnostics == anew
+    return [(at, one.range, one.message) for at, all_ in found.items() for one in all_.diagnostics]
 
 
 def typed(session: Session, line: int, text: str, column: int = 0) -> Snapshot:
@@ -80,3 +104,24 @@ def test_half_a_statement_leaves_the_hints_of_other_kernels_where_their_text_is(
     after = shown(hints, snapshot)
     others = [(at, place.start.line + 1, message) for at, place, message in before if at > 0]
     assert others and others == [(at, place.start.line, message) for at, place, message in after if at > 0]
+
+
+def test_a_key_has_only_the_kernel_examined_that_it_is_typed_into(monkeypatch):
+    session = Session()
+    hints = HintStore(session)
+    opened_now = session.open(types.TextDocumentItem(URI, "cuda-cpp", 1, TEXT))
+    assert {at for at, _, _ in shown(hints, opened_now)} == {0}, (
+        "a file that was opened need not wait for its first hint"
+    )
+    looked_at = []
+    monkeypatch.setattr("agent.analysis.rules.check", lambda document, kernel, **_: looked_at.append(kernel.name) or ())
+    lines = TEXT.split("\n")
+    for number in (2, 0, 3):
+        snapshot = typed(session, next(at for at, line in enumerate(lines) if f"wide{number}" in line), " ", 35)
+        shown(hints, snapshot)
+        shown(hints, snapshot)
+    assert looked_at == ["wide2", "wide0", "wide3"]
+    snapshot = typed(session, len(lines) - 1, "// a remark behind all of them\n")
+    shown(hints, snapshot)
+    assert looked_at == ["wide2", "wide0", "wide3"]
+    assert len(hints.stale(snapshot)) == len(snapshot.document.kernels), "the others have their turn after a pause"
