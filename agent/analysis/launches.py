@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
-from attrs import frozen
+from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.file import file_facts
@@ -33,13 +33,14 @@ _TRIALS = (1, 2, 3, 5, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 4096, 
 class Shape:
     """One launch, its place left out. ``rounds`` says how the grid's x extent follows from a size: ``up`` or ``down``
     to whole blocks, or None where that is not known; ``size`` is that size as written. ``shared`` is in bytes, 0 where
-    none is given."""
+    none is given. ``arguments`` are the kernel's, as written."""
 
     block: Extents
     grid: Extents
     rounds: str | None
     size: str
     shared: int | None
+    arguments: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int | None:
@@ -69,7 +70,7 @@ def shape(document: Document, site: LaunchSite) -> Shape:
     written, host = (site.grid, site.block, site.shared or ""), _host(document, site)
     known = file_facts(document).constants
     used = tuple((name, known[name]) for name in _names(written, host) if name in known)
-    return _shape(written, host, used)
+    return evolve(_shape(written, host, used), arguments=site.arguments)
 
 
 @frozen(eq=False)

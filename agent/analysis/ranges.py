@@ -5,6 +5,7 @@ import re
 from agent.analysis.affine import Atom, Poly
 from agent.analysis.loops import Loop
 
+MOST_THREADS = 1024
 NATURAL = re.compile(r"(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]|warpSize|turn@\d+")
 
 
@@ -27,7 +28,8 @@ def _natural(atom: Atom, loops: tuple[Loop, ...]) -> bool:
 
 
 def most(poly: Poly) -> int | None:
-    """The largest value that an integer is proved to have: of a number itself, of ``x & 63`` and ``x % 64`` 63."""
+    """The largest value that an integer is proved to have: of a number itself, of ``x & 63`` and ``x % 64`` 63, of
+    ``blockDim.x / 32`` 32."""
     if poly.constant is not None:
         return poly.constant
     total = 0
@@ -44,10 +46,16 @@ def most(poly: Poly) -> int | None:
 
 
 def _most_of(atom: Atom) -> int | None:
+    if atom.name.startswith(("threadIdx.", "blockDim.")):
+        return MOST_THREADS - atom.name.startswith("threadIdx.")
     if atom.formula is None:
         return None
     operation, (left, right) = atom.formula
     known = [side for side in (most(left), most(right)) if side is not None and side >= 0]
+    if operation in ("/", ">>") and right.constant and right.constant > 0 and known:
+        bound = most(left)
+        by = right.constant if operation == "/" else 1 << min(right.constant, 63)
+        return None if bound is None else bound // by
     if operation == "%" and right.constant:
         return abs(right.constant) - 1
     if operation == "&":

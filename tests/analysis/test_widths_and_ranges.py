@@ -75,7 +75,18 @@ def test_what_is_never_negative(start: str, step: str, index: str, expected: boo
 
 @pytest.mark.parametrize(
     ("expression", "expected"),
-    [("n & 63", 63), ("n % 10", 9), ("(n & 7) * 2 + 1", 15), ("n & -2", None), ("n", None), ("min(n & 3, u)", 3)],
+    [
+        ("n & 63", 63),
+        ("n % 10", 9),
+        ("(n & 7) * 2 + 1", 15),
+        ("n & -2", None),
+        ("n", None),
+        ("min(n & 3, u)", 3),
+        ("blockDim.x / 32", 32),
+        ("threadIdx.x >> 5", 31),
+        ("n / 4", None),
+        ("-(n & 3)", None),
+    ],
 )
 def test_the_most_that_it_can_be(expression: str, expected: int | None) -> None:
     known = facts(f"x[{expression}] = 0.0f;")

@@ -1,0 +1,108 @@
+"""Y5: two barriers with nothing between."""
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from agent.analysis.dependence import BUILT_IN, PURE
+from agent.analysis.rules.finding import Cost, Hit, Severity, hit
+from agent.analysis.rules.mending import replaced
+from agent.analysis.rules.registry import rule
+from agent.analysis.rules.view import View
+from agent.analysis.syntax import callee, is_barrier, statements, text
+
+FIRES = """\
+__global__ void shift(const float* x, float* y) {
+    __shared__ float s[256];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    int from = 255 - threadIdx.x;
+    __syncthreads();  // Y5
+    y[threadIdx.x] = s[from];
+}
+"""
+BETWEEN = """\
+__device__ void more(float* s);
+__global__ void shift(const float* x, float* y) {
+    __shared__ float s[256];
+    __shared__ float total;
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 128) s[threadIdx.x] += s[threadIdx.x + 128];
+    __syncthreads();
+    more(s);
+    __syncthreads();
+    if (threadIdx.x == 0) total = s[0];
+    __syncthreads();
+    y[threadIdx.x] = s[threadIdx.x / 2] + total;
+}
+"""
+_ACTS = frozenset(
+    (
+        *("subscript_expression", "pointer_expression", "gnu_asm_expression", "lambda_expression", "field_expression"),
+        *("return_statement", "break_statement", "continue_statement", "goto_statement"),
+    )
+)
+
+
+@rule(
+    id="Y5",
+    name="idle-barrier",
+    title="Two barriers with no access to memory between",
+    why="A second barrier orders nothing that the first did not: all threads of the block wait for nothing.",
+    cost=Cost.WAITING,
+    severity=Severity.HINT,
+    silent_when=(
+        "anything between reads or writes memory, jumps, or calls what is not known",
+        "the two are not in one block of statements",
+    ),
+    fires=(FIRES,),
+    silent=(BETWEEN,),
+)
+def idle_barrier(view: View) -> Iterator[Hit]:
+    if len(view.facts.barriers) < 2:
+        return
+    for block in view.nodes("compound_statement"):
+        last: Node | None = None
+        for statement in statements(block):
+            if is_barrier(statement):
+                if last is not None:
+                    yield hit(
+                        statement,
+                        "nothing touches memory since the barrier before: this one orders nothing",
+                        related=((last, "the barrier before"),),
+                        mend=replaced("Remove the second barrier", (statement, "")),
+                    )
+                last = statement
+            elif last is not None and _acts(statement, view):
+                last = None
+
+
+def _acts(statement: Node, view: View) -> bool:
+    """Whether a statement may touch memory that others see."""
+    inside = (node for kind in _ACTS for node in view.nodes(kind) if _within(node, statement))
+    if any(node.type != "field_expression" or not _own_place(node) for node in inside):
+        return True
+    if statement.type.startswith("preproc_"):
+        return True
+    if any(_is_shared(name, view) for name in view.nodes("identifier") if _within(name, statement)):
+        return True
+    return any(callee(call) not in PURE for call in view.facts.calls if _within(call, statement))
+
+
+def _is_shared(name: Node, view: View) -> bool:
+    """A variable of the block, or what is not known: a reference, a name from outside the kernel."""
+    symbol = view.facts.symbols.resolve(name)
+    if symbol is None:
+        return bool(view.facts.symbols.outside(text(name))) and text(name) not in (*BUILT_IN, *PURE)
+    declared = symbol.declarator.parent
+    return symbol.space == "shared" or (declared is not None and declared.type == "reference_declarator")
+
+
+def _within(node: Node, statement: Node) -> bool:
+    return statement.start_byte <= node.start_byte and node.end_byte <= statement.end_byte
+
+
+def _own_place(node: Node) -> bool:
+    base = node.child_by_field_name("argument")
+    return base is not None and base.type == "identifier"
