@@ -457,7 +457,7 @@ STEPS: Sequence[Callable[[Play, Buffer], None]] = (
 
 def played(
     talk: Talk, kind: Kind, folder: Path, seed: int, numbers: Iterable[int], counts: Counter[str]
-) -> Iterator[tuple[int, Play, Fault | None]]:
+) -> Iterator[tuple[int, Play, Exception | None]]:
     """One interleaving after the other, with what was wrong with it. Each is told by the seed and its number."""
     talk.request(
         "initialize",
@@ -472,7 +472,7 @@ def played(
         play = Play(talk, kind, random.Random(f"{kind.name} {name}"), folder, name, counts)
         try:
             play.run()
-        except Fault as fault:
+        except (Fault, Refused) as fault:
             yield number, play, fault
             play.leave()
         else:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.analysis.launches import launches_of
 from agent.source.document import SourceError, parse, read
 from agent.source.nodes import kernel_node, node_text
 from agent.source.slicing import device_slice
@@ -95,3 +96,19 @@ def test_hostile_texts_are_read_and_sliced_or_refused(text):
             assert device_slice(document, [kernel.name]).text
         except SourceError as error:
             assert str(error)
+
+
+def test_what_was_read_in_haste_is_not_taken_for_what_was_read_with_care():
+    """What is computed of a document is remembered under it, and hasty kernels and launches are others."""
+    text = b"__global__ void k() {}\nvoid run() {\n  k<<<1, 2>>>();\n}\n/* */ }\n"
+    base = parse(text)
+    open_ = text.replace(b"  k<<<1, 2>>>();", b"  /* k<<<1, 2>>>();")
+    hasty, careful = parse(open_, "", base, hasty=True), parse(open_, "", base)
+    assert hasty.hasty and hasty.text == careful.text
+    assert len(hasty.launches) != len(careful.launches)
+    assert hasty != careful and careful != hasty and hasty == hasty
+    assert careful == parse(open_) and careful != parse(open_, "other.cu") and careful != open_
+    assert len({hasty, careful, parse(open_)}) == 2
+    for document in (hasty, careful):
+        kernel = document.kernels[0]
+        assert len(launches_of(document, kernel)) == sum(site.damage is None for site in document.launches)
