@@ -1,7 +1,10 @@
 """At which sizes a program is counted, and what kernels of several launches and odd lengths make of it."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from agent.evaluation import counting
 from agent.evaluation.counting import Recipe, recipes
 from agent.evaluation.estimate import Estimate, estimate, speed
 from agent.evaluation.prepare import Prepared, prepare
@@ -47,6 +50,15 @@ __global__ void smooth(const float* a, float* b, int n) {
     b[i] = 0.5f * (a[i] + a[(i + 1) % n]);
 }
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """Which recipe works out hangs on time, and a machine may be busy: there is as much as it takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "SECONDS", 120.0)
+        patch.setattr(counting, "PATIENT", 120.0)
+        yield
 
 
 @pytest.fixture(scope="module")

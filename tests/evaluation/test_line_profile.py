@@ -45,7 +45,8 @@ def found(text: str, **options: object) -> tuple[Profile, object] | CompileFailu
     document = parse(text.encode(), "k.cu")
     kernel = next(one for one in document.kernels if one.name == "k")
     setting = Setting(Emulator(), find_target("H200"), Options("sm_90"))
-    return profile(document, kernel, find_workload(document, kernel), setting, **options)  # type: ignore[arg-type]
+    workload = find_workload(document, kernel)
+    return profile(document, kernel, workload, setting, seconds=120.0, **options)  # type: ignore[arg-type]
 
 
 def profiled(text: str, **options: object) -> Profile:
