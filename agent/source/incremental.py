@@ -6,7 +6,7 @@ a comment, a bracket or a macro definition of the part may reach beyond it, noth
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import evolve, frozen
 from tree_sitter import Parser, Tree
@@ -18,7 +18,7 @@ from agent.source.kernels import find_kernels_in
 from agent.source.launch import LaunchSite
 from agent.source.launches import find_launches_in
 from agent.source.lexing import Macro, scan_part
-from agent.source.moving import Moved, T, blanks_of
+from agent.source.moving import Moved, Spanned, T, blanks_of, moved_kernel, moved_launch
 from agent.source.parsing import LANGUAGE, changed_range, edited_tree
 from agent.source.span import Span
 
@@ -100,12 +100,17 @@ def _advance(old: State, text: bytes, errors: bool) -> State | None:
 
 
 def _kept(old: State, text: bytes) -> State:
-    """The old parts around the edit, moved. No part of it is read: what an open bracket swallows is not seen."""
+    """The old parts around the edit, moved, and those in it that stand there as they did: what is known after edits in
+    two places is one stretch over both. No part of it is read: what an open bracket swallows is not seen."""
     start, old_end, new_end = changed_range(old.text, text)
     by, lines = new_end - old_end, text.count(b"\n", start, new_end) - old.text.count(b"\n", start, old_end)
     edit = Span(start, max(old_end, start + 1))
     first, last = old.kernels.touched(edit.start, edit.end)
-    kernels = [_edited(kernel, edit, by) for kernel in old.kernels[first:last]]
+    again = _again(old.kernels[first:last], old.text, text, edit, by)
+    kernels = [
+        _edited(kernel, edit, by) if moved is None else moved_kernel(kernel, *moved)
+        for kernel, moved in zip(old.kernels[first:last], again, strict=True)
+    ]
     return State(
         balanced=False,
         text=text,
@@ -116,9 +121,33 @@ def _kept(old: State, text: bytes) -> State:
         macros=old.macros,
         tree=edited_tree(old.tree, old.text, text),
         kernels=old.kernels.replaced(first, [kernel for kernel in kernels if kernel is not None], last, by, lines),
-        launches=_outside(old.launches, start, old_end, by, lines),
+        launches=_launches(old, text, edit, by, lines),
         kept=True,
     )
+
+
+def _launches(old: State, text: bytes, edit: Span, by: int, lines: int) -> Moved[LaunchSite]:
+    first, last = old.launches.touched(edit.start, edit.end)
+    touched = old.launches[first:last]
+    again = _again(touched, old.text, text, edit, by)
+    found = [moved_launch(site, *moved) for site, moved in zip(touched, again, strict=True) if moved is not None]
+    return old.launches.replaced(first, found, last, by, lines)
+
+
+def _again(touched: Sequence[Spanned], old: bytes, new: bytes, edit: Span, by: int) -> Iterator[tuple[int, int] | None]:
+    """For each part that an edit touches, in their order: how many bytes and lines further on it stands, byte for byte;
+    None where it does not."""
+    at = min([edit.start, *(part.span.start for part in touched[:1])])
+    end = max([edit.end, *(part.span.end for part in touched[-1:])]) + by
+    for part in touched:
+        written = old[part.span.start : part.span.end]
+        found = new.find(written, at, end)
+        if found < 0:
+            yield None
+            continue
+        lines = new.count(b"\n", edit.start, found) - old.count(b"\n", edit.start, part.span.start)
+        yield found - part.span.start, lines
+        at = found + len(written)
 
 
 def _outside(found: Moved[T], start: int, end: int, by: int, lines: int) -> Moved[T]:

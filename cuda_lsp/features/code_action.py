@@ -66,6 +66,9 @@ def register(server: CudaServer) -> None:
             return None
         asked, only = snapshot.lines.span_of(params.range), params.context.only
         kernel = kernel_at(snapshot, asked.start)
+        if kernel is None and params.context.trigger_kind != types.CodeActionTriggerKind.Automatic:
+            snapshot.read()  # the user asks, and a text known in haste may lack the kernel
+            kernel = kernel_at(snapshot, asked.start)
         found: list[types.CodeAction | types.Command] = []
         if wanted(quick_fixes.KIND, only):
             found += quick_fixes.quick_fixes(server, snapshot, _touched(snapshot, asked, kernel), asked)

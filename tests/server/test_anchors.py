@@ -81,10 +81,10 @@ def test_such_a_function_that_is_not_as_it_was_is_left_alone(text: str) -> None:
 def test_of_two_branches_with_the_same_host_function_only_the_rewritten_one_changes() -> None:
     two = SCALE.replace(MAIN, f"#if A\n{MAIN}\n#else\n{MAIN}\n#endif")
     base = parse(two.encode())
-    code = apply_edits(
-        parse(SCALE.encode()).text,
-        locate(replaced(parse(SCALE.encode()), "scale").anchors, parse(SCALE.encode())) or (),
-    )  # type: ignore[arg-type]
+    single = parse(SCALE.encode())
+    whole = replaced(single, "scale").anchors
+    assert whole is not None
+    code = apply_edits(single.text, locate(whole, single) or ())
     main = code[code.index(b"int main") :].strip()
     rewritten_text = code.replace(main, b"#if A\n" + MAIN.encode() + b"\n#else\n" + main + b"\n#endif")
     anchors = anchor(base, base.kernel("scale"), parse(rewritten_text))

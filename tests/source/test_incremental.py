@@ -91,6 +91,19 @@ def test_an_open_bracket_damages_the_kernel_under_the_cursor_and_no_other():
     assert_same_values(closed, parse(closed.text))
 
 
+def test_edits_far_apart_leave_the_kernels_and_launches_between_them_known():
+    """As an undo and a line at the top within one pause do; the macro between keeps the stretch from being read."""
+    start = b"#define N 4\n" + b"".join(map(function, range(4))) + b"void run(float* x) {\n  k1<<<1, 32>>>(x, 4);\n}\n"
+    end = b"int main() { return 0; }\n"
+    old = parse(start + end)
+    new = b"// \xc3\xa9 above\n" + start + end.replace(b"0;", b"1;  // below")
+    hasty, scratch = parse(new, "", old, hasty=True), parse(new)
+    assert hasty.hasty
+    assert tuple(hasty.kernels) == tuple(scratch.kernels) and tuple(hasty.launches) == tuple(scratch.launches)
+    changed = new.replace(b"x[i] += 2;", b"x[i] += 7;")
+    assert [kernel.name for kernel in parse(changed, "", old, hasty=True).kernels] == ["k0", "k1", "k3"]
+
+
 def test_a_statement_without_its_end_damages_only_its_kernel():
     text = b"".join(map(function, range(5)))
     hasty = parse(text.replace(b"x[i] += 2;", b"x[i] += 2; float y = "), "", parse(text), hasty=True)
