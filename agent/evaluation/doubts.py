@@ -20,30 +20,39 @@ how often one error passes four times another that is half as wide. Fifty compar
 root mean square, stay below 1e-5 a verdict; ``tests/evaluation/test_doubts.py`` computes all that. The u/2 stands for
 what one rounding may add where M is zero because results are exact by chance.
 
+The other way round, an error that is gross in its own run (*wrong*, where 1/16 of the output's scale or what the next
+lower precision explains is passed) may be so because the few values of an output cancelled. Such an error is *less
+precise* where it is not gross beside the largest scale and the largest M of ``EASED`` further runs.
+
 What is less precise is found nonetheless: an error of five times the original's in every run is beyond in ``ROW`` of
 them, and one a thousand times as large, as half precision makes it, after four.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from attrs import evolve, field, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Errors, Expected
-from agent.evaluation.comparators.base import LESS, SAME
-from agent.evaluation.comparators.numeric import FACTOR
+from agent.evaluation.comparators.base import LESS, SAME, WRONG
+from agent.evaluation.comparators.numeric import FACTOR, GROSS
 from agent.evaluation.declared import Sample, judge_sample, sample_at
 from agent.evaluation.draws import draw_seed, drawing
 from agent.evaluation.runs import Case
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.truth import Bench, Truth, disagreements, truth
+from agent.evaluation.truth import Bench, Truth, disagreements, patient, truth
 from agent.execution.compiler.result import Build
 from agent.workload.program import Program
 
 MOST = 32
 ROW = 16
 RARE = 1e-9
+
+EASED = 4
+FEW_LANES = 64
+"""The scale of an output of more lanes is no matter of luck."""
 
 LUCK, BEYOND, OPEN = "luck", "beyond", "open"
 
@@ -93,6 +102,30 @@ def gathered(found: Sequence[Doubt]) -> list[Doubt]:
     return sorted(by_kind.values(), key=lambda item: (item.sample is not None, item.price))
 
 
+def eased(bench: Bench, build: Build, candidate: Program, doubt: Doubt) -> Comparison:
+    """The comparison of ``doubt``, called less precise where it was called wrong by chance only."""
+    found = doubt.comparison
+    if found.grade != WRONG or found.errors is None:
+        return found
+    more = [
+        item
+        for seen in islice(further(bench, build, candidate, doubt), EASED)
+        for item in seen
+        if item.output == found.output
+    ]
+    own = settled(found.errors, more).own
+    explained = found.errors.candidate <= found.errors.coarser * (FACTOR * own + found.errors.units)
+    return evolve(found, grade=LESS) if explained and not gross(found, more) else found
+
+
+def gross(found: Comparison, more: Sequence[Comparison]) -> bool:
+    """Whether no rounding in any precision explains it, beside the largest scale that the output had in all runs."""
+    if found.grade != WRONG or found.errors is None:
+        return found.grade == WRONG
+    largest = max(item.errors.scale for item in (found, *more) if item.errors is not None)
+    return found.errors.candidate * found.errors.scale > GROSS * largest
+
+
 def further(bench: Bench, build: Build, candidate: Program, doubt: Doubt) -> Iterator[list[Comparison]]:
     """What the comparators say of original and rewrite on further contents. They follow from the secret seed of the
     doubt's own, so that a verdict which is repeated meets them again."""
@@ -113,7 +146,7 @@ def _whole(bench: Bench, build: Build, candidate: Program, chosen: Case) -> list
     if not isinstance(known, Truth):
         return []
     bound = bound_at(bench.workload, candidate, dict(chosen.sizes))
-    answer = runs.run(bench.setting, build, runs.for_candidate(known.before, bound))
+    answer = runs.run(patient(bench.setting, known), build, runs.for_candidate(known.before, bound))
     return disagreements(known, answer) if answer.status == "ok" else []
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
@@ -21,6 +21,11 @@ from agent.workload.program import Program
 from agent.workload.workload import Access, Workload
 
 EXACT_FAMILY = "small-integers"
+
+PATIENCE = 200
+"""A candidate that needs so many times the original's instructions is taken for endless."""
+
+LEAST_STEPS = 20_000_000
 
 
 @frozen
@@ -47,6 +52,11 @@ class Truth:
     written: Mapping[str, Mask] = field(repr=False)
     answer: Answer = field(repr=False)
     oracle: bool = False
+
+
+def patient(setting: Setting, known: Truth) -> Setting:
+    """The setting that a candidate runs under, beside what the original needed."""
+    return evolve(setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
 
 
 def truth(bench: Bench, chosen: Case) -> Truth | Answer:

@@ -46,7 +46,8 @@ class Errors:
     """Errors against the oracle (against the original where there is none), relative to the output's scale: the
     largest, and the root mean square relative to that of the output. ``apart`` counts lanes where both precisions took
     another branch than float64 does. ``own`` is what the budget is a multiple of, the larger of the original's error
-    and sensitivity (twice the latter without an oracle); ``units`` is what is allowed beside it."""
+    and sensitivity (twice the latter without an oracle); ``units`` is what is allowed beside it. ``coarser``: so many
+    times as much does the next lower precision err."""
 
     candidate: float
     original: float
@@ -59,6 +60,7 @@ class Errors:
     own: float = 0.0
     own_rms: float = 0.0
     units: float = 0.0
+    coarser: float = 1.0
 
 
 @frozen

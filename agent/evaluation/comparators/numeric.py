@@ -292,7 +292,7 @@ def _grade(expected: Expected, sides: _Sides, count: int, lanes: "Callable[[slic
     errors = _errors(expected, sides, unit)
     if errors.candidate <= errors.limit and errors.candidate_rms <= errors.limit_rms:
         return Comparison(expected.name, SAME, errors=errors)
-    gross = max(errors.limit, min(GROSS, COARSER.get(scalar, 1.0) * (FACTOR * errors.own + errors.units)))
+    gross = max(errors.limit, min(GROSS, errors.coarser * (FACTOR * errors.own + errors.units)))
 
     def worst(part: slice) -> tuple[float, int, float, float, int]:
         found = lanes(part)
@@ -341,6 +341,7 @@ def _errors(expected: Expected, sides: _Sides, unit: float) -> Errors:
         own=own,
         own_rms=own_rms,
         units=2 * unit,
+        coarser=COARSER.get(base(expected.dtype)[0], 1.0),
     )
     if expected.tolerance is not None:
         return evolve(found, limit=expected.tolerance, limit_rms=expected.tolerance)

@@ -1,18 +1,17 @@
 """Memory and races, in the emulator, for optimised and unoptimised code, against what the original does."""
 
 import numpy as np
-from attrs import evolve
 
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, worst
 from agent.evaluation.contract import place
-from agent.evaluation.gates.correctness import LEAST_STEPS, PATIENCE, not_ok
+from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.prepare import checker, unoptimised
 from agent.evaluation.runs import ALL_CHECKS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
-from agent.evaluation.truth import Truth, disagreements, outputs
+from agent.evaluation.truth import Truth, disagreements, outputs, patient
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.device import Answer, Fault
@@ -130,7 +129,7 @@ def _other_order(trial: Trial) -> Ruling:
         return passed(trial, "")
     bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
     before = runs.for_candidate(known.before, bound)
-    setting = evolve(prepared.setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
+    setting = patient(prepared.setting, known)
     plain = runs.run(setting, trial.build, before)
     turned = runs.run_reordered(setting, trial.build, before)
     if plain.status != "ok":

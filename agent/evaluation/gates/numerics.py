@@ -5,8 +5,8 @@ from time import monotonic
 from attrs import evolve
 
 from agent.evaluation.comparators import Comparison
-from agent.evaluation.comparators.base import LESS, SAME, WRONG, worst
-from agent.evaluation.doubts import BEYOND, OPEN, ROW, Doubt, Settled, further, gathered, settled
+from agent.evaluation.comparators.base import LESS, SAME, worst
+from agent.evaluation.doubts import BEYOND, OPEN, ROW, Doubt, Settled, further, gathered, gross, settled
 from agent.evaluation.trial import FAILED, NOT_APPLICABLE, Ruling, Trial, gate, passed, undecided, wrong
 
 SECONDS = {"screen": 20.0, "full": 90.0}
@@ -52,8 +52,9 @@ def _settle(trial: Trial, doubt: Doubt, end: float) -> Settled | Ruling:
     more: list[Comparison] = []
     state = settled(first, more)
     for seen in further(bench, trial.build, trial.candidate, doubt):
-        if seen and worst(seen).grade == WRONG:
-            return wrong(trial, f"{worst(seen).message} ({doubt.case})")
+        bad = next((item for item in seen if gross(item, [doubt.comparison, *more])), None)
+        if bad is not None:
+            return wrong(trial, f"{bad.message} ({doubt.case})")
         more += [item for item in seen if item.output == name]
         state = settled(first, more)
         if state.state != OPEN or monotonic() > end:
