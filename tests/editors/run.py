@@ -48,7 +48,7 @@ CODE_SETTINGS = {
     "extensions.ignoreRecommendations": True,
 }
 
-SCRIPTS = (("session", 200), ("menu", 300), ("model", 150), ("health", 60))
+SCRIPTS = (("session", 200), ("menu", 300), ("plan", 330), ("model", 150), ("health", 60))
 """Headless Neovim: the script, and the seconds that it may take."""
 
 KEY = "sk-editors-0123456789"
@@ -117,14 +117,15 @@ def stop(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
 
 
 def workspace(folder: Path, endpoint: str = "") -> Path:
-    """A fresh repository with the sample in it, as a user would open it, and with the model that its project names."""
+    """A fresh repository with the samples in it, as a user would open it, and with the model that its project names."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(HERE / "scale.cu", folder)
+    shutil.copy(ROOT / "fixtures" / "scan.cu", folder)
     if endpoint:
         (folder / ".cuda-lsp.toml").write_text(f'[model]\nname = "scripted"\nendpoint = "{endpoint}"\n')
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
-    for command in (["init", "--quiet"], ["add", "scale.cu"], ["commit", "--quiet", "--message", "the sample"]):
+    for command in (["init", "--quiet"], ["add", "scale.cu", "scan.cu"], ["commit", "--quiet", "--message", "the samples"]):
         subprocess.run([*git, *command], cwd=folder, check=True)
     return folder
 

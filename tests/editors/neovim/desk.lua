@@ -19,9 +19,10 @@ vim.api.nvim_create_autocmd('LspProgress', {
   end,
 })
 
----Opens the sample and waits for the server.
-function M.open()
-  vim.cmd.edit(vim.fn.fnameescape(vim.env.WORKSPACE .. '/scale.cu'))
+---Opens a sample and waits for the server.
+---@param name? string else the small one
+function M.open(name)
+  vim.cmd.edit(vim.fn.fnameescape(vim.env.WORKSPACE .. '/' .. (name or 'scale.cu')))
   M.buffer = vim.api.nvim_get_current_buf()
   M.client = wait(20, function()
     local found = vim.lsp.get_clients({ bufnr = M.buffer, name = 'cuda_lsp' })[1]

@@ -16,7 +16,8 @@ async function until(what, probe, seconds = 20) {
   }
 }
 
-const file = vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, 'scale.cu');
+const sample = (name) => vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, name);
+let file = sample('scale.cu');
 const ACCESS = 'y[row * cols + col] = a * x[row * cols + col];';
 const DIRECTIVE = `\
 // cuda-lsp: workload
@@ -41,9 +42,9 @@ const actions = (word, kind) => run('vscode.executeCodeActionProvider', file, at
 const put = (where, text) => editor.edit((edit) => edit.insert(where, text));
 
 /** Puts the cursor into the kernel. */
-async function enter() {
+async function enter(kernel = 'scale_add') {
   editor = await vscode.window.showTextDocument(document);
-  editor.selection = new vscode.Selection(positionOf('scale_add'), positionOf('scale_add'));
+  editor.selection = new vscode.Selection(positionOf(kernel), positionOf(kernel));
 }
 
 async function undo(before) {
@@ -53,8 +54,8 @@ async function undo(before) {
 }
 
 /** What the user sees of the diff's right side. */
-async function openReview() {
-  await enter();
+async function openReview(kernel) {
+  await enter(kernel);
   await run('cuda-lsp.client.review');
   const tab = await until('a diff tab', diffTab);
   assert.equal(tab.input.original.toString(), file.toString());
@@ -62,9 +63,10 @@ async function openReview() {
 }
 
 /** Starts the job behind an action and gives its id. */
-async function begin(title) {
-  const found = (await actions('int row =', 'refactor.rewrite.cuda')).find((action) => action.title.includes(title));
-  const id = await run(found.command.command, ...found.command.arguments);
+async function begin(title, word = 'int row =', options = {}) {
+  const found = (await actions(word, 'refactor.rewrite.cuda')).find((action) => action.title.includes(title));
+  const [kernel, given] = found.command.arguments;
+  const id = await run(found.command.command, kernel, { ...given, ...options });
   assert.equal(typeof id, 'string');
   return id;
 }
@@ -216,6 +218,31 @@ const steps = {
     await enter();
     await run('cuda-lsp.client.cancel');
     await lens('Optimize', 15);
+  },
+  async 'a rewrite of the host code too is accepted exactly as it is shown, and one undo takes it back'() {
+    file = sample('scan.cu');
+    document = await vscode.workspace.openTextDocument(file);
+    await enter('scan_step');
+    await lens('Optimize');
+    const original = document.getText();
+    const only = { only: ['scan-in-tiles'], rounds: 1, candidates: 1 };
+    await begin('it may become several kernels', 'int i =', only);
+    await lens('Review', 120);
+    await put(document.lineAt(positionOf('printf("scan of').line).range.end, '  // typed inside');
+    await lens('outdated');
+    await undo(original);
+    await lens('right');
+    await enter('scan_step');
+    await put(new vscode.Position(0, 0), '// é 🚀 typed after the search\n');
+    const before = document.getText();
+    const right = await openReview('scan_step');
+    const promised = right.getText();
+    const main = promised.slice(promised.indexOf('int main('));
+    assert.ok(main.includes('scan_step_tiles<<<') && main.includes('CHECK(cudaFree(tile_totals));'), main);
+    await run('cuda-lsp.client.accept', right.uri);
+    await until('the promised text', () => document.getText() === promised);
+    await undo(before);
+    await undo(original);
   },
   async 'the server restarts, and serves again'() {
     const read = (pid, what) => { try { return readFileSync(`/proc/${pid}/${what}`, 'utf8'); } catch { return ''; } };
