@@ -168,11 +168,32 @@ def wait(process: "subprocess.Popen[bytes]", seconds: float, cancelled: Callable
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that was started in a session of its own, with all that it started. No harm if it has ended."""
+    """End a process that was started in a session of its own, with all that it started, in whatever sessions, at once.
+    No harm if it has ended. Where there is no /proc, what it started in sessions of their own ends by itself when it
+    finds its parent gone."""
     if process.poll() is not None:
         return
     with contextlib.suppress(ProcessLookupError):
         if sys.platform == "win32":
             process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+            return
+        os.killpg(process.pid, signal.SIGSTOP)  # so that it starts no more while we look
+        below = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGKILL)
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def descendants(pid: int) -> tuple[int, ...]:
+    """Every process below one, parents first, by the system's own account; none where it keeps none (/proc)."""
+    below: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # the name in the second field may hold anything but a last bracket
+            parent = int(entry.read_bytes().rpartition(b")")[2].split()[1])
+            below.setdefault(parent, []).append(int(entry.parent.name))
+    found = list(below.get(pid, ()))
+    for one in found:
+        found += below.get(one, ())
+    return tuple(found)

@@ -1,6 +1,7 @@
 """Children: scrubbed, limited, killed with all they started, and gone when we are gone."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -103,6 +104,30 @@ def test_grandchildren_die_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     pid = int(one.converse(ask, 20).log)
     one.close()
     assert gone(pid)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="found by /proc")
+def test_also_those_that_lead_sessions_of_their_own_and_look_after_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested = "import subprocess, sys, time; " + "".join(
+        (
+            "p = subprocess.Popen(['sleep', '300'], start_new_session=True); ",
+            "print(p.pid, flush=True); time.sleep(300)",
+        )
+    )
+    body = (
+        f"p = subprocess.Popen([sys.executable, '-c', {nested!r}], stdout=subprocess.PIPE, start_new_session=True)\n"
+        "below = int(p.stdout.readline())\n"
+    )
+    one = child(tmp_path, monkeypatch, body + answer("f'{p.pid} {below}'"))
+    pids = [int(pid) for pid in one.converse(ask, 60).log.split()]
+    assert not any(gone(pid, 0) for pid in pids)
+    assert process.descendants(one.pid) == tuple(pids)
+    os.kill(pids[0], signal.SIGSTOP)  # as good as one that hangs
+    one.close()
+    assert all(gone(pid, 30) for pid in pids), "they would end by themselves in five minutes"
+    assert process.descendants(one.pid) == ()
 
 
 @posix

@@ -1,10 +1,10 @@
 """A worker that speaks the real protocol and does what the task's ``only`` says, word by word.
 
 ``stage:TEXT``, ``model`` (a stage with the name of the model that it may ask), ``sleep:SECONDS``, ``die``,
-``die-once:FILE``, ``child:FILE`` (starts a process that sleeps and writes its id), ``noise`` (prints to standard
-output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one that changes its launches too),
-``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch`` (the first two, and no two
-alike), ``end:REASON``.
+``die-once:FILE``, ``child:FILE`` (starts a process that sleeps, in a session of its own, and writes its id),
+``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one that
+changes its launches too), ``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch``
+(the first two, and no two alike), ``end:REASON``.
 """
 
 import os
@@ -39,7 +39,8 @@ def handle(channel: Channel) -> None:
                 Path(rest).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         elif name == "child":
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+            child = subprocess.Popen(sleeper, start_new_session=True)
             Path(rest).write_text(str(child.pid))
         elif name == "noise":
             print("this must not reach the pipe", flush=True)
