@@ -18,8 +18,9 @@ from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_kernel, open_target
 from cuda_lsp.terminal.output import Screen, envelope
-from cuda_lsp.terminal.profile import Shown, provenance, show
+from cuda_lsp.terminal.profile import Shown, show
 from cuda_lsp.terminal.profile_table import paper, printable
+from cuda_lsp.terminal.profile_totals import provenance
 from cuda_lsp.terminal.render import line
 
 FIELDS: dict[str, Any] = {

@@ -7,6 +7,7 @@ import pytest
 
 from cuda_lsp.terminal.exits import CommandError
 from cuda_lsp.terminal.main import group
+from cuda_lsp.terminal.profile_totals import MEASURES
 from cuda_lsp.terminal.schema import schema
 from tests.cli.running import TRANSPOSED, run, run_json
 
@@ -81,6 +82,7 @@ def test_json_holds_against_the_schema(file: Path) -> None:
     assert line["facts"]["shared"] == {"requests": 128, "passes": 32 * 128, "ideal_passes": 128}
     assert line["facts"]["stores"] == {"requests": 128, "sectors": 512, "ideal_sectors": 512}
     assert any(one["text"].startswith("st.global") for one in line["ptx"])
+    assert set(profile["launches"][0]["terms"]) - set(MEASURES) == {"latency"}, "each term is a line's doing"
     assert profile["launches"][0]["seconds"] > 0 and answer["sass"] == {}
 
 
