@@ -17,7 +17,7 @@ from agent.execution.emulator.addresses import LOCAL, SHARED, Array
 from agent.execution.emulator.barriers import Barriers, report_deadlock
 from agent.execution.emulator.copies import Copies
 from agent.execution.emulator.faults import FaultLog
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.instruction import Instruction, Register
 from agent.execution.emulator.kernel import PATIENCE, Block, End, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes, all_lanes, union
 from agent.execution.emulator.local import Local
@@ -420,4 +420,7 @@ def _three(linear: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
 
 def _trap_text(block: Block) -> str:
     instruction: Instruction = block.sites[-1].instruction
-    return "an assertion failed" if instruction.base == "call" else "executes a trap"
+    if instruction.base != "call":
+        return "executes a trap"
+    by_pointer = isinstance(instruction.sources[0], Register)
+    return "calls through a pointer that leads to no such function" if by_pointer else "an assertion failed"

@@ -20,6 +20,7 @@ from agent.execution.emulator.instruction import (
     Variable,
     Vector,
 )
+from agent.execution.emulator.pointers import callees, function_places
 
 MOST_ITEMS = 400_000
 MOST_DEPTH = 40
@@ -83,7 +84,7 @@ def lay_out(module: Module, kernel: Function, addresses: Mapping[str, tuple[str,
     code = Code()
     used = _used_symbols(module, kernel)
     statics = [v for v in module.variables.values() if v.space == "shared" and not v.external and v.name in used]
-    symbols = dict(addresses)
+    symbols = {**function_places(module), **addresses}
     for variable in statics:
         # declared outside: a function beside the kernel (a lambda, say) uses it too
         _place_shared(code, variable, variable.name)
@@ -107,16 +108,18 @@ def dynamic_start(code: Code) -> int:
 
 
 def _used_symbols(module: Module, kernel: Function) -> set[str]:
-    """Every name that the kernel or a function it calls mentions."""
+    """Every name that the kernel, a function it calls, or a table of functions mentions."""
     seen: set[str] = set()
-    todo = [kernel]
+    todo = [name for instruction in kernel.instructions for name in _names(instruction)]
     while todo:
-        for instruction in todo.pop().instructions:
-            for name in _names(instruction):
-                if name not in seen:
-                    seen.add(name)
-                    if name in module.functions:
-                        todo.append(module.functions[name])
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in module.functions:
+            todo += [one for instruction in module.functions[name].instructions for one in _names(instruction)]
+        elif name in module.variables:
+            todo += [symbol.name for symbol in module.variables[name].relocations.values()]
     return seen
 
 
@@ -233,8 +236,10 @@ def _emit_one(module: Module, code: Code, frame: Frame, instruction: Instruction
 
 
 def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]) -> None:
-    target, arguments = instruction.sources[0], instruction.sources[1]
-    assert isinstance(arguments, Vector)
+    target = instruction.sources[0]
+    if isinstance(target, Register):
+        _emit_call_by_pointer(module, code, frame, instruction, calls)
+        return
     if not isinstance(target, Symbol):
         raise Refused(f"a call through a pointer at line {instruction.line}: '{instruction.text}'")
     callee = module.functions.get(target.name)
@@ -244,7 +249,43 @@ def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instructio
         return
     if len(calls) >= MOST_DEPTH or callee.name in calls:
         raise Refused(f"the recursive call of {callee.name} at line {instruction.line}")
-    symbols = {name: place for name, place in frame.symbols.items() if name not in _own(frame.function)}
+    _emit_inline(module, code, frame, instruction, callee, calls)
+
+
+def _emit_call_by_pointer(
+    module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]
+) -> None:
+    """Every function that the pointer may lead to, one after the other, each behind a test of the pointer. One that is
+    under way already is left out: who gets there runs into a step that refuses."""
+    flag, places, ends = Register("%leads", "pred", -1), function_places(module), []
+    for callee in callees(module, frame.function, instruction):
+        address = Immediate(places[callee.name][1], "int")
+        test = evolve(
+            instruction, base="setp", modifiers=("eq",), types=("u64",),
+            destinations=(flag,), sources=(instruction.sources[0], address), guard=None,
+        )  # fmt: skip
+        code.items.append(Item("step", test, frame))
+        skip = Item("branch", test, frame, (), Guard(flag, True), added=True)
+        code.items.append(skip)
+        if callee.name in calls or len(calls) >= MOST_DEPTH:
+            code.items.append(Item("step", instruction, frame))
+        else:
+            _emit_inline(module, code, frame, instruction, callee, calls)
+        ends.append(Item("jump", instruction, frame, added=True))
+        code.items.append(ends[-1])
+        skip.targets = (len(code.items),)
+    code.items.append(Item("trap", instruction, frame))
+    for end in ends:
+        end.targets = (len(code.items),)
+
+
+def _emit_inline(
+    module: Module, code: Code, frame: Frame, instruction: Instruction, callee: Function, calls: tuple[str, ...]
+) -> None:
+    arguments = instruction.sources[1]
+    assert isinstance(arguments, Vector)
+    own = _own(frame.function)
+    symbols = {name: place for name, place in frame.symbols.items() if name not in own}
     for formal, actual in zip(callee.parameters, arguments.elements, strict=True):
         symbols[formal.name] = _argument(code, frame, formal, actual, instruction)
     for formal, result in zip(callee.returns, instruction.destinations, strict=True):

@@ -10,13 +10,14 @@ from agent.execution.emulator import (
     steps_atomic,
     steps_copy,
     steps_matrix,
+    steps_mbarrier,
     steps_memory,
     steps_move,
     steps_tiles,
     steps_warp,
 )
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
-from agent.execution.emulator.instruction import Function, Immediate, Module
+from agent.execution.emulator.instruction import Function, Immediate, Module, Register
 from agent.execution.emulator.memory_use import may_be_shared, narrowest
 from agent.execution.emulator.race_sites import SiteFacts, site_facts
 from agent.execution.emulator.sites import Site, source_places
@@ -25,9 +26,9 @@ from agent.execution.emulator.uses import Users, users
 from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
 
 # imported for what they register
-_FAMILIES = (steps_atomic, steps_copy, steps_matrix, steps_memory, steps_move, steps_tiles, steps_warp)
+_FAMILIES = (steps_atomic, steps_copy, steps_matrix, steps_mbarrier, steps_memory, steps_move, steps_tiles, steps_warp)
 
-_STRONG = frozenset(("atom", "nanosleep"))
+_STRONG = frozenset(("atom", "nanosleep", "mbarrier"))
 _STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
 # how tiring one turn of a loop is that polls with atomics or volatile loads, that loads, that does neither; a group
 # that has used up PATIENCE lets others go first
@@ -54,7 +55,7 @@ class End:
     arrives: bool = False
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Block:
     """``reads`` are entries read before any write here, ``live`` those that matter on entry. ``mask`` is the entry of
     the member mask where the block begins with an instruction for which lanes of a warp come together. ``tiring`` says
@@ -67,12 +68,16 @@ class Block:
     end: End
     reads: frozenset[int]
     writes: frozenset[int]
-    live: frozenset[int] = frozenset()
+    live_bits: int = 0
     mask: int | None = None
     tiring: int = SILENT
     first: int = 0
     weight: int = 0
     added: tuple[bool, ...] = ()
+
+    @cached_property
+    def live(self) -> frozenset[int]:
+        return frozenset(_numbers(self.live_bits))
 
 
 @frozen(slots=False)
@@ -202,7 +207,15 @@ def _select(lowering: Lowering, step: Step) -> Step:
 
 def _external_call(lowering: Lowering) -> Step:
     """``vprintf`` prints nowhere and returns 0; any other function without a body is refused."""
-    name = getattr(lowering.instruction.sources[0], "name", "")
+    target = lowering.instruction.sources[0]
+    if isinstance(target, Register):
+        refusal = lowering.refuse("a recursive call through a pointer")
+
+        def refuse(values: list["np.ndarray"], batch: "object") -> None:
+            raise refusal
+
+        return Step(refuse, (), ())
+    name = getattr(target, "name", "")
     if name != "vprintf":
         raise lowering.refuse(f"the function {name} has no body here")
     return Step(lambda values, batch: None, (), ())
@@ -252,24 +265,49 @@ def _barrier(lowering: Lowering, number: int) -> End:
 
 
 def _live(blocks: list[Block]) -> None:
-    """Entries that matter on entry to each block, by the usual backward iteration."""
-    live = [block.reads for block in blocks]
+    """Entries that matter on entry to each block, by the usual backward iteration; sets are bits of one number."""
+    reads, writes = ([_bits(entries) for entries in sets] for sets in _sets(blocks))
+    before: list[list[int]] = [[] for _ in blocks]
     after = [_successors(block, len(blocks)) for block in blocks]
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            out: set[int] = set()
-            for target in after[block.number]:
-                out |= live[target]
-            if block.end.output is not None:
-                out.discard(block.end.output)
-            now = block.reads | (out - block.writes)
-            if now != live[block.number]:
-                live[block.number] = frozenset(now)
-                changed = True
-    for block in blocks:
-        block.live = live[block.number]
+    for block, targets in zip(blocks, after, strict=True):
+        for target in targets:
+            before[target].append(block.number)
+    live, todo = list(reads), list(range(len(blocks)))
+    waiting = [True] * len(blocks)
+    while todo:
+        number = todo.pop()
+        waiting[number] = False
+        out = 0
+        for target in after[number]:
+            out |= live[target]
+        now = reads[number] | (out & ~writes[number])
+        if now != live[number]:
+            live[number] = now
+            for earlier in before[number]:
+                if not waiting[earlier]:
+                    waiting[earlier] = True
+                    todo.append(earlier)
+    for block, bits in zip(blocks, live, strict=True):
+        block.live_bits = bits
+
+
+def _sets(blocks: list[Block]) -> tuple[list[frozenset[int]], list[frozenset[int]]]:
+    """What each block reads and writes, the output of its end among the latter."""
+    ends = [frozenset() if block.end.output is None else frozenset((block.end.output,)) for block in blocks]
+    return [block.reads for block in blocks], [block.writes | end for block, end in zip(blocks, ends, strict=True)]
+
+
+def _bits(entries: frozenset[int]) -> int:
+    bits = 0
+    for entry in entries:
+        bits |= 1 << entry
+    return bits
+
+
+def _numbers(bits: int) -> list[int]:
+    raw = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), np.uint8)
+    numbers: list[int] = np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()
+    return numbers
 
 
 def _successors(block: Block, count: int) -> tuple[int, ...]:

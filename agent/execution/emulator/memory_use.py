@@ -26,6 +26,15 @@ def writes_to(instruction: Instruction) -> Operand | None:
     return None
 
 
+def synchronises(instruction: Instruction) -> bool:
+    """Whether what it does to memory is one step that others may take at the same time: an atomic, or an operation of
+    an ``mbarrier`` but for the first, which others must be kept from by other means."""
+    base, words = instruction.base, instruction.modifiers
+    if base == "mbarrier":
+        return words[:1] != ("init",)
+    return base in _ATOMIC or (base == "cp" and "mbarrier" in words)
+
+
 def touches(instruction: Instruction) -> bool:
     """Whether it reads or writes memory."""
     return loads(instruction) or writes_to(instruction) is not None

@@ -12,6 +12,7 @@ from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.instruction import Module, Variable
 from agent.execution.emulator.kernel import Kernel, prepare
+from agent.execution.emulator.pointers import function_places
 
 MOST_PROGRAMS = 32
 
@@ -48,7 +49,7 @@ class Loaded:
         if variable.initial is not None:
             buffer.data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
         for offset, symbol in variable.relocations.items():
-            space, address = self.places.get(symbol.name, ("", 0))
+            space, address = {**function_places(self.module), **self.places}.get(symbol.name, ("", 0))
             if not space:
                 raise Refused(f"the initialiser of {variable.name} refers to {symbol.name}")
             value = WINDOWS.get(space, 0) + address + symbol.offset

@@ -9,6 +9,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.lanes import WARP, Lanes
+from agent.execution.emulator.race_phases import Phases
 from agent.execution.emulator.steps_warp import Warps
 
 
@@ -44,20 +45,24 @@ class Order:
     horizon: Array = field(init=False)
     warp_time: Array = field(init=False)
     pair_time: Array | None = None
+    phases: Phases = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.horizon = np.ones((self.blocks, 1), np.uint64)
         self.warp_time = np.zeros((self.blocks, -(-self.threads // WARP)), np.uint64)
+        self.phases = Phases(self.blocks, self.threads)
 
     def barrier(self, complete: Array) -> None:
         """The blocks where ``complete`` holds have passed a barrier."""
         self.horizon[complete] = self.clock.tick()
+        self.phases.barrier(complete)
         if complete.all():
             self.pair_time = None
 
     def warp_barrier(self, lanes: Lanes, warps: Warps, present: Array) -> None:
         """The lanes of each warp where ``present`` holds have met."""
         now = self.clock.tick()
+        self.phases.meet(lanes.flat if present.all() else lanes.flat[warps.back(present).reshape(-1)])
         if present.size == 1:
             self.warp_time[slice(None) if lanes.rows is None else lanes.rows] = now
             return
@@ -77,14 +82,22 @@ class Order:
         self.pair_time[ids] = times
 
     def met(self, row: Array, mine: Array, theirs: Array) -> Array:
-        """When two threads of a block (numbers in it) last met as lanes of one warp; 0 where they are of different
-        warps. Shapes broadcast."""
+        """When two threads of a block (numbers in it) last met: as lanes of one warp, or by way of an ``mbarrier``; 0
+        where they never did. Shapes broadcast."""
         warp = mine // WARP
         times = self.warp_time[row, warp]
         if self.pair_time is not None:
             pairs = self.pair_time[row * self.warp_time.shape[1] + warp, mine % WARP, theirs % WARP]
             times = np.maximum(times, pairs)
-        return np.where(theirs // WARP == warp, times, np.uint64(0))
+        near = np.where(theirs // WARP == warp, times, np.uint64(0))
+        return np.maximum(near, self.phases.since(row, mine, theirs))
+
+    def met_by(self, row: int, warp: int, lanes: Array) -> Array:
+        """When each lane of a warp of block ``row`` last met one of ``lanes``: ``(32,)``."""
+        times: Array = np.full(WARP, self.warp_time[row, warp])
+        if self.pair_time is not None:
+            times = np.maximum(times, self.pair_time[row * self.warp_time.shape[1] + warp, lanes].max(axis=0))
+        return times
 
     def last_met(self, row: Array, thread: Array) -> Array:
         """When each thread last met any lane of its warp."""

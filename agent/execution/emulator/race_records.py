@@ -13,7 +13,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.lanes import Lanes
-from agent.execution.emulator.memory_use import loads
+from agent.execution.emulator.memory_use import loads, synchronises
 from agent.execution.emulator.patterns import Pattern
 from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.sites import Site
@@ -33,7 +33,7 @@ _TABLES = ("written", "read_last", "read_other")
 def strength_of(site: Site) -> int:
     """PLAIN, VOLATILE or STRONG."""
     words = site.instruction.modifiers
-    if site.instruction.base in ("atom", "red") or {"relaxed", "acquire", "release"} & set(words):
+    if synchronises(site.instruction) or {"relaxed", "acquire", "release"} & set(words):
         return STRONG
     return VOLATILE if "volatile" in words else PLAIN
 

@@ -65,6 +65,12 @@ class Shadow:
         if self.records is not None:
             self.records.warp_barrier(lanes, warps, present)
 
+    def blocks_part(self) -> None:
+        """From here on blocks go ways of their own: what orders the threads of one says nothing of another."""
+        if self.records is not None:
+            self._settle()
+            self.records.split()
+
     def read(self, batch: "Batch", pattern: Pattern) -> Array | None:
         """Note a read. The answer marks lanes that read bytes nobody has written (None: no such lane)."""
         if self.records is not None and not self._defer(self.records, pattern, READ):

@@ -8,6 +8,8 @@ from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.instruction import Immediate
+from agent.execution.emulator.steps_bulk import bulk_copy
+from agent.execution.emulator.steps_mbarrier import arrive_after_copies
 from agent.execution.emulator.values import Lowering, Step, Values, lowers
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ def copy(lowering: Lowering) -> Step:
         return Step(lambda values, batch: batch.copies.commit(batch.lanes), (), ())
     if words in (["async", "wait_all"], ["async", "wait_group"]):
         return _wait(lowering, words[1] == "wait_all")
+    if words[:2] == ["async", "bulk"]:
+        return bulk_copy(lowering, words[2:])
+    if words[:3] == ["async", "mbarrier", "arrive"] and set(words[3:]) <= {"noinc", "shared", "shared::cta"}:
+        return arrive_after_copies(lowering)
     if words[:1] != ["async"] or words[1:2] not in (["ca"], ["cg"]):
         raise lowering.refuse()
     if words[2:] not in (["shared", "global"], ["shared::cta", "global"]):

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent.execution.compiler.result import Build
+from agent.execution.compiler import compile_slice
+from agent.execution.compiler.result import Build, Options
 from agent.execution.device import Answer, Image, Poison, Request
 from agent.execution.emulator import Emulator
 from agent.workload.binding import BoundLaunch, BoundStep, PointerArgument, ValueArgument
+from tests.execution.slices import HandSlice
 
 DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64",
           "float16": "f16", "uint8": "u8", "int8": "i8", "int16": "i16", "uint16": "u16"}  # fmt: skip
@@ -31,6 +33,14 @@ def build(source: str, *options: str) -> Build:
     ptx = nvrtc.getPTX(program)
     ptx = ptx.decode() if isinstance(ptx, bytes) else ptx
     return of_ptx(ptx)
+
+
+@lru_cache(maxsize=64)
+def with_headers(source: str, optimised: bool = True) -> Build:
+    """The kernel ``k`` of ``source``, which includes CUDA's own headers."""
+    built = compile_slice(HandSlice(source, ("k",)), Options(optimised=optimised))
+    assert isinstance(built, Build), built
+    return built
 
 
 def of_ptx(ptx: str) -> Build:

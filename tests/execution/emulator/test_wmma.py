@@ -1,24 +1,12 @@
 """``wmma`` as CUDA programs use it (``mma.h``): every shape, type and layout, against NumPy, with every check on."""
 
-from functools import lru_cache
-
 import numpy as np
 import pytest
 
-from agent.execution.compiler import compile_slice
-from agent.execution.compiler.result import Build, Options
-from tests.execution.emulator.building import launch, run
-from tests.execution.slices import HandSlice
+from tests.execution.emulator.building import launch, run, with_headers
 
 CHECKS = frozenset({"races", "initialised", "barriers"})
 K16 = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
-
-
-@lru_cache(maxsize=64)
-def compiled(source: str, optimised: bool = True) -> Build:
-    built = compile_slice(HandSlice(source, ("k",)), Options(optimised=optimised))
-    assert isinstance(built, Build), built
-    return built
 
 
 def kernel(shape: tuple[int, int, int], kind: str, held: str, sums: str, memory: str, layouts: tuple[str, str]) -> str:
@@ -78,7 +66,7 @@ def values(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> tuple
 def test_a_product_through_fragments(shape: tuple[int, int, int], kind: str, held: str, sums: str, memory: str) -> None:
     (m, n, k), rng = shape, np.random.default_rng(11)
     mixed = ("col", "row") if (m, n) == (16, 16) else ("row", "col")
-    built = compiled(kernel(shape, kind, held, sums, memory, mixed))
+    built = with_headers(kernel(shape, kind, held, sums, memory, mixed))
     a, left = values(rng, kind, (m, k))
     b, right = values(rng, kind, (k, n))
     c, plus = values(rng, sums, (m, n))
@@ -127,22 +115,22 @@ def test_a_tiled_product_and_the_race_without_its_second_barrier(optimised: bool
     n, rng = 64, np.random.default_rng(2)
     a, b = (rng.standard_normal((n, n)).astype(np.float16) for _ in range(2))
     step, buffers = launch("k", (2, 2, 1), 128, *"abc", n), {"a": a, "b": b, "c": np.zeros((n, n), np.float32)}
-    sound = compiled(TILED.replace("SYNC", "__syncthreads();"), optimised)
+    sound = with_headers(TILED.replace("SYNC", "__syncthreads();"), optimised)
     answer, out = run(sound, step, buffers, checks=CHECKS)
     assert answer.status == "ok", answer
     left, right = a.astype(np.float64), b.astype(np.float64)
     assert (np.abs(out["c"] - left @ right) <= 8 * 2.0**-24 * (np.abs(left) @ np.abs(right))).all()
-    answer, _ = run(compiled(TILED.replace("SYNC", ""), optimised), step, buffers, checks=CHECKS)
+    answer, _ = run(with_headers(TILED.replace("SYNC", ""), optimised), step, buffers, checks=CHECKS)
     assert answer.status == "fault" and {fault.kind for fault in answer.faults} == {"shared-memory race"}
 
 
 def test_beyond_the_matrix_beside_its_start_and_never_written() -> None:
     source = TILED.replace("SYNC", "__syncthreads();")
     a, b, rng = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16), launch("k", (2, 2, 1), 128, *"abc", 64)
-    answer, _ = run(compiled(source), rng, {"a": a, "b": b, "c": np.zeros((63, 64), np.float32)})
+    answer, _ = run(with_headers(source), rng, {"a": a, "b": b, "c": np.zeros((63, 64), np.float32)})
     (fault,) = answer.faults
     assert fault.kind == "out-of-bounds write" and fault.where.line == 20 and "'c'" in fault.message
-    shifted = compiled(source.replace("&sa[warp / 2 * 16][0]", "&sa[warp / 2 * 16][4]"))
+    shifted = with_headers(source.replace("&sa[warp / 2 * 16][0]", "&sa[warp / 2 * 16][4]"))
     answer, _ = run(shifted, rng, {"a": a, "b": b, "c": np.zeros((64, 64), np.float32)}, checks=CHECKS)
     assert [fault.kind for fault in answer.faults] == ["misaligned access", "uninitialised read"]
     assert {fault.where.line for fault in answer.faults} == {15}
