@@ -82,9 +82,11 @@ def _counted(one: ProfiledLine) -> Iterator[CountedLine]:
 def _rows(profile: Profile, shown: Shown, whole: Whole, bad: set[int]) -> Iterator[Row]:
     counted = {one.number: one for one in profile.lines}
     ranges = [*_outside(shown, sorted(counted)), (shown.first, shown.last)]
-    for place, (first, last) in enumerate(sorted(ranges)):
-        if place:
+    before = 0
+    for first, last in sorted(ranges):
+        if before and first > before + 1:
             yield Row("", (), "", style=DIM)
+        before = last
         for at in range(first, min(last, len(shown.source)) + 1):
             yield from _line_rows(at, counted.get(at), shown, whole, at in bad)
     if profile.elsewhere.instructions:
