@@ -175,10 +175,16 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond, races, built.ptx)),
+        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond, races, built.ptx), *_one_card(trial)),
         tool=tool(),
         timing=_timing(trial),
     )
+
+
+def _one_card(trial: Trial) -> tuple[str, ...]:
+    """What a measurement says nothing about."""
+    timed = trial.measured is not None and not trial.untimed
+    return (f"speed on other cards than {trial.prepared.setting.device.name}",) if timed else ()
 
 
 def _timing(trial: Trial) -> Timing | None:

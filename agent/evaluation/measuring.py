@@ -100,7 +100,7 @@ def control(prepared: Prepared, timer: Timer, sizes: Sizes, effort: Effort) -> T
     held = prepared.cache.controls
     if key in held and effort.processes == 1:
         return held[key]
-    with drawing(prepared.setting.secret, f"control, {describe(sizes)}"):
+    with drawing(prepared.setting.secret, f"control, {describe(sizes)}, {effort.processes}"):
         race = _race(prepared, (original, original), effort)
     timed = timer.race(race)
     if timed.status != "ok":

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from attrs import define, evolve, field
 
+from agent.evaluation.judge import Judged, examine, judge
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
+from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure
 from agent.ideas.adviser import Adviser
@@ -25,6 +27,8 @@ from agent.workload.bind import bind
 from agent.workload.workload import Workload
 
 Emit = Callable[[events.Event], None]
+Keep = Callable[[Prepared, Node, Judged], None]
+"""Is told each verdict with what a proof record of it needs. What it is told is secret until the search is over."""
 
 CONFIRMING = 4.0
 """A full verdict takes about so many times as long as a screen, by measurement between three and seven."""
@@ -47,6 +51,7 @@ class Run:
     trace: Trace
     listener: Emit
     adviser: Adviser | None = None
+    keep: Keep | None = None
     prepared: Prepared | None = None
     began: float = field(factory=time.monotonic)
     judged: list[Node] = field(factory=list)
@@ -75,6 +80,17 @@ class Run:
 
     def stopped(self) -> bool:
         return self.setting.cancelled() or self.exhausted()
+
+
+def verdict_of(node: Node, prepared: Prepared, run: Run) -> Verdict:
+    """The verdict on a node, at the depth of ``prepared``."""
+    lossy = run.options.lossy
+    if run.keep is None:
+        return judge(prepared, node.program, allow_lossy=lossy)
+    judged = examine(prepared, node.program, allow_lossy=lossy)
+    if not run.setting.cancelled():
+        run.keep(prepared, node, judged)
+    return judged.verdict
 
 
 def request_for(parent: Node, run: Run) -> Request:

@@ -6,7 +6,6 @@ from collections import deque
 
 from attrs import evolve, frozen
 
-from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.room import room
 from agent.evaluation.setting import Setting
@@ -20,7 +19,7 @@ from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
 from agent.search.repairs import mended
-from agent.search.run import Emit, Run, machine_key_of
+from agent.search.run import Emit, Keep, Run, machine_key_of, verdict_of
 from agent.search.select import WORTH_SHOWING, best_ratio, front, repeats, survivors
 from agent.search.trace import Trace
 from agent.search.tuning import tuned, words
@@ -48,11 +47,13 @@ def search(
     trace: Trace,
     emit: Emit,
     adviser: Adviser | None = None,
+    keep: Keep | None = None,
 ) -> Outcome:
     """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict.
-    ``adviser`` is asked for ideas beside the catalogue."""
+    ``adviser`` is asked for ideas beside the catalogue. ``keep`` is told each verdict that is found here, for a record
+    to be written when the search is over."""
     root = Node("0", original, None, None, None)
-    run = Run(kernel, workload, root, setting, options, trace, emit, adviser)
+    run = Run(kernel, workload, root, setting, options, trace, emit, adviser, keep)
     run.emit(
         events.Started(
             kernel.qualified_name,
@@ -191,7 +192,7 @@ def _verdict(node: Node, prepared: Prepared, run: Run) -> Verdict | None:
     key = fingerprint(node.program)
     if key in run.trace.verdicts:
         return run.trace.verdicts[key]
-    verdict = judge(prepared, node.program, allow_lossy=run.options.lossy)
+    verdict = verdict_of(node, prepared, run)
     if run.setting.cancelled():
         return None
     run.trace.judged(key, verdict)
@@ -213,7 +214,7 @@ def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
         waiting.remove(best[0])
         if repeats(best[0], shown):
             continue
-        verdict = judge(deep, best[0].program, allow_lossy=run.options.lossy)
+        verdict = verdict_of(best[0], deep, run)
         node = evolve(best[0], verdict=verdict)
         if front([node], 1, run.options.lossy):
             shown.append(node)

@@ -5,12 +5,14 @@ import json
 
 import click
 
+from agent.evaluation.record import Unwritable
 from agent.evaluation.setting import Setting
 from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Scope
 from agent.ideas.registry import entries
 from agent.models.budget import Metered
 from agent.search import events
+from agent.search.keeping import Kept
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import Outcome, search
@@ -67,6 +69,9 @@ _ENDS = {
 @click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
 @model_options
 @click.option("--apply", "apply_", is_flag=True, help="Write the first proposal into the file.")
+@click.option(
+    "--records", type=click.Path(), metavar="DIR", help="Write each verdict's proof record there (docs/record.md)."
+)
 @click.option("--diff", "diff_only", is_flag=True, help="Print only the first proposal's diff.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
@@ -87,6 +92,7 @@ def command(
     lossy: bool,
     fresh: bool,
     apply_: bool,
+    records: str | None,
     diff_only: bool,
     as_json: bool,
     flags: tuple[str, ...],
@@ -136,9 +142,12 @@ def command(
             cancelled=cancelled,
             special=special,
         )
-        outcome, seen = _search(opened, setting, options, screen, adviser)
+        kept = None if records is None else Kept(lossy)
+        outcome, seen = _search(opened, setting, options, screen, adviser, kept)
     code = Exit.OK if outcome.proposals else _ENDS.get(outcome.reason, Exit.INPUT)
     problem = code in (Exit.INPUT, Exit.MACHINE)
+    if kept is not None and records is not None and not _write_records(kept, records, screen) and code == Exit.OK:
+        code = Exit.INPUT
     if as_json:
         click.echo(json.dumps(_as_json(outcome, seen, code)))
     elif problem or (diff_only and code == Exit.BROKEN):
@@ -150,6 +159,17 @@ def command(
     if apply_ and outcome.proposals:
         _apply(opened, outcome.proposals[0])
     return code
+
+
+def _write_records(kept: Kept, folder: str, screen: Screen) -> bool:
+    """Whether they could be written; the user is told either way."""
+    try:
+        count = len(kept.write(folder))
+    except Unwritable as error:
+        screen.note(str(error))
+        return False
+    screen.note(f"{count} proof record{'s' * (count != 1)} in {folder}")
+    return True
 
 
 def _check_names(option: str, names: tuple[str, ...]) -> None:
@@ -165,7 +185,12 @@ def _check_names(option: str, names: tuple[str, ...]) -> None:
 
 
 def _search(
-    opened: Opened, setting: Setting, options: SearchOptions, screen: Screen, adviser: Adviser | None
+    opened: Opened,
+    setting: Setting,
+    options: SearchOptions,
+    screen: Screen,
+    adviser: Adviser | None,
+    kept: Kept | None,
 ) -> tuple[Outcome, list[events.Event]]:
     seen: list[events.Event] = []
     if adviser is not None and isinstance(adviser.model, Metered):
@@ -180,7 +205,17 @@ def _search(
         for text in event_lines(event):
             screen.say(text)
 
-    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, listen, adviser)
+    outcome = search(
+        opened.program,
+        opened.kernel,
+        opened.workload,
+        setting,
+        options,
+        trace,
+        listen,
+        adviser,
+        kept.keep if kept is not None else None,
+    )
     if trace.problem:
         screen.note(trace.problem)
     return outcome, seen

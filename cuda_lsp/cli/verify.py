@@ -1,12 +1,13 @@
-"""``cuda-lsp verify``: is my own change right? The same gates that judge a search's candidates."""
+"""``cuda-lsp verify``: is my own change right? The same gates that judge a search's candidates. With a proof record."""
 
 import json
 
 import click
 from attrs import evolve
 
-from agent.evaluation.judge import judge
-from agent.evaluation.prepare import Failure, prepare
+from agent.evaluation.judge import Judged, examine, judge
+from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.record import Unwritable, record, write
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
 from agent.source.document import Document, parse
@@ -18,14 +19,17 @@ from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
 from cuda_lsp.terminal.output import Screen, envelope
-from cuda_lsp.terminal.render import line, verdict_text, why_text
+from cuda_lsp.terminal.render import line, timing_text, verdict_text, why_text
+from cuda_lsp.terminal.replay import replay, replay_lines
 from cuda_lsp.terminal.revision import at_revision
 
 
 @click.command("verify")
-@click.argument("original", type=click.Path())
+@click.argument("original", type=click.Path(), required=False)
 @click.argument("rewrite", type=click.Path(), required=False)
 @click.option("--against", metavar="REVISION", help="Take the original from git (HEAD) and the rewrite from the file.")
+@click.option("--record", "record_file", type=click.Path(), help="Write the verdict's proof record (docs/record.md).")
+@click.option("--replay", "replayed", type=click.Path(), metavar="RECORD", help="Repeat a proof record here instead.")
 @click.option("--kernel", "name", help="Which kernel; the file's first by default.")
 @click.option("--target", help="The card that the estimate is for (H200, A100, ...).")
 @click.option("--device", type=click.Choice(["auto", "emulator", "gpu"]), default="auto", show_default=True)
@@ -41,9 +45,11 @@ from cuda_lsp.terminal.revision import at_revision
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def command(
-    original: str,
+    original: str | None,
     rewrite: str | None,
     against: str | None,
+    record_file: str | None,
+    replayed: str | None,
     name: str | None,
     target: str | None,
     device: str,
@@ -56,7 +62,14 @@ def command(
     """Judge REWRITE against ORIGINAL, or a file against its own version in git (--against HEAD).
 
     The workload is the original's; the rewrite's launches and scratch memory are read off its own launch sites.
+    --replay RECORD needs no files: a proof record holds them.
     """  # fmt: skip
+    if replayed is not None:
+        if original is not None or against is not None or record_file is not None:
+            raise CommandError(Exit.USAGE, "--replay takes all from its record: name no files beside it")
+        return _replay(replayed, device, seconds, as_json)
+    if original is None:
+        raise CommandError(Exit.USAGE, "name the ORIGINAL, and a REWRITE or --against REVISION; or --replay RECORD")
     if (rewrite is None) == (against is None):
         raise CommandError(Exit.USAGE, "name either a REWRITE or --against REVISION")
     screen = Screen(quiet=as_json)
@@ -74,17 +87,30 @@ def command(
             cancelled=cancelled,
             special=special,
         )
-        verdict = _judge(opened, changed, setting, lossy, screen)
+        verdict, problem = _judge(opened, changed, setting, lossy, screen, record_file)
         if cancelled():
             raise CommandError(Exit.INTERRUPTED, "interrupted: no verdict")
     accepted = verdict.correctness.state == "right" and (
         lossy or verdict.shown or verdict.precision.state == "unchecked"
     )
-    code = Exit.OK if accepted else Exit.NEGATIVE
+    code = Exit.NEGATIVE if not accepted else Exit.INPUT if problem else Exit.OK
     if as_json:
         click.echo(json.dumps(envelope("verify", code, kernel=opened.kernel.qualified_name, verdict=verdict)))
     else:
         _show(verdict)
+    if record_file:
+        screen.note(problem or f"the proof record is in {record_file}")
+    return code
+
+
+def _replay(path: str, device: str, seconds: float, as_json: bool) -> int:
+    found = replay(path, device, seconds, Screen(quiet=as_json))
+    code = Exit.OK if found.confirmed else Exit.NEGATIVE
+    if as_json:
+        click.echo(json.dumps(envelope("verify", code, replay=found)))
+    else:
+        for text in replay_lines(found):
+            click.echo(text)
     return code
 
 
@@ -96,7 +122,10 @@ def _sides(original: str, rewrite: str | None, against: str | None, name: str | 
     return open_kernel(original, name, old), changed
 
 
-def _judge(opened: Opened, changed: Document, setting: Setting, lossy: bool, screen: Screen) -> Verdict:
+def _judge(
+    opened: Opened, changed: Document, setting: Setting, lossy: bool, screen: Screen, record_file: str | None
+) -> tuple[Verdict, str]:
+    """The verdict, and what kept its record from being written, if anything did."""
     try:
         plan = plan_of(changed, opened.workload, opened.document)
     except (WorkloadError, SourceError) as error:
@@ -107,7 +136,19 @@ def _judge(opened: Opened, changed: Document, setting: Setting, lossy: bool, scr
     screen.say(line("contract", prepared.contract.summary))
     if prepared.contract.broken:
         raise CommandError(Exit.BROKEN, f"the original breaks its own contract: {prepared.contract.summary}")
-    return judge(evolve(prepared, setting=setting), Program(changed, plan, "rewrite"), allow_lossy=lossy)
+    prepared, candidate = evolve(prepared, setting=setting), Program(changed, plan, "rewrite")
+    if record_file is None:
+        return judge(prepared, candidate, allow_lossy=lossy), ""
+    judged = examine(prepared, candidate, allow_lossy=lossy)
+    return judged.verdict, "" if setting.cancelled() else _record(prepared, candidate, judged, lossy, record_file)
+
+
+def _record(prepared: Prepared, candidate: Program, judged: Judged, lossy: bool, path: str) -> str:
+    try:
+        write(record(prepared, candidate, judged, lossy), path)
+    except Unwritable as error:
+        return str(error)
+    return ""
 
 
 def _show(verdict: Verdict) -> None:
@@ -115,6 +156,8 @@ def _show(verdict: Verdict) -> None:
     why = why_text(verdict)
     if why:
         click.echo(line("why", why))
+    if timed := timing_text(verdict.evidence.timing):
+        click.echo(line("timed", timed))
     for gate in verdict.gates:
         click.echo(line("", f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}"))
     if verdict.evidence.not_checked:

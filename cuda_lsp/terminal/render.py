@@ -197,7 +197,8 @@ def why_text(verdict: Verdict) -> str:
 
 
 def timing_text(timing: Timing | None) -> str:
-    """How a speed was measured: times, card, clocks, processes, the original against itself, and what to know."""
+    """How a speed was measured: times, card, clocks, processes, the original against itself, first calls, what to
+    know."""
     if timing is None:
         return ""
     parts = [f"{duration(timing.original_seconds)} -> {duration(timing.candidate_seconds)}"]
@@ -209,6 +210,8 @@ def timing_text(timing: Timing | None) -> str:
     if timing.warm_original_seconds is not None and timing.warm_candidate_seconds is not None:
         warm = f"{duration(timing.warm_original_seconds)} -> {duration(timing.warm_candidate_seconds)}"
         parts.append(f"inputs in the cache: {warm}")
+    first = f"{duration(timing.first_original_seconds)} -> {duration(timing.first_candidate_seconds)}"
+    parts.append(f"the first call in a process: {first}")
     return "; ".join((*parts, *timing.notes))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from agent.evaluation.record.comparing import Replayed
 from agent.evaluation.verdict import Verdict
 from agent.execution.machine import Capability
 from agent.search import events
@@ -28,7 +29,7 @@ def schema() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
 
     def of(kind: Any) -> dict[str, Any]:
-        return _schema_of(kind, definitions)
+        return schema_of(kind, definitions)
 
     event = {"anyOf": [_event(of(kind), kind) for kind in typing.get_args(events.Event)]}
     outcome = {
@@ -36,13 +37,14 @@ def schema() -> dict[str, Any]:
         "properties": {"reason": of(str), "message": of(str), "proposals": {"type": "array", "items": of(Proposal)}},
         "required": ["reason", "message", "proposals"],
     }
-    commands = {
-        "optimize": {"events": {"type": "array", "items": event}, "outcome": outcome},
-        "verify": {"kernel": of(str), "verdict": of(Verdict)},
-        "kernels": {"file": of(str), "target": of(str), "kernels": {"type": "array", "items": of(Listed)}},
-        "profile": {name: of(kind) for name, kind in PROFILE.items()},
-        "doctor": {"capabilities": {"type": "array", "items": of(Capability)}},
-    }
+    commands: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("optimize", {"events": {"type": "array", "items": event}, "outcome": outcome}),
+        ("verify", {"kernel": of(str), "verdict": of(Verdict)}),
+        ("verify", {"replay": of(Replayed)}),
+        ("kernels", {"file": of(str), "target": of(str), "kernels": {"type": "array", "items": of(Listed)}}),
+        ("profile", {name: of(kind) for name, kind in PROFILE.items()}),
+        ("doctor", {"capabilities": {"type": "array", "items": of(Capability)}}),
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "cuda-lsp --json",
@@ -59,7 +61,7 @@ def schema() -> dict[str, Any]:
             {"required": ["error"]},
             *[
                 {"properties": {"command": {"const": name}, **fields}, "required": list(fields)}
-                for name, fields in commands.items()
+                for name, fields in commands
             ],
         ],
         "$defs": definitions,
@@ -70,7 +72,8 @@ def _event(reference: dict[str, Any], kind: type) -> dict[str, Any]:
     return {"allOf": [reference, {"properties": {"type": {"const": kind.__name__}}, "required": ["type"]}]}
 
 
-def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a value of ``kind``; classes go to ``definitions``. Raises TypeError for what has no JSON form."""
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     if kind is float:
@@ -81,13 +84,13 @@ def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "string"}
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [_schema_of(argument, definitions) for argument in arguments]}
+        return {"anyOf": [schema_of(argument, definitions) for argument in arguments]}
     if origin is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
-        return {"type": "array", "prefixItems": [_schema_of(argument, definitions) for argument in arguments]}
+        return {"type": "array", "prefixItems": [schema_of(argument, definitions) for argument in arguments]}
     if origin in (tuple, list, Sequence, frozenset):
-        return {"type": "array", "items": _schema_of(arguments[0], definitions)}
+        return {"type": "array", "items": schema_of(arguments[0], definitions)}
     if origin in (dict, Mapping):
-        return {"type": "object", "additionalProperties": _schema_of(arguments[1], definitions)}
+        return {"type": "object", "additionalProperties": schema_of(arguments[1], definitions)}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return {"enum": [member.value for member in kind]}
     if attrs.has(kind):
@@ -103,7 +106,7 @@ def _class(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         shown = [field for field in attrs.fields(kind) if (kind, field.name) not in HIDDEN]
         definitions[kind.__name__] = {
             "type": "object",
-            "properties": {field.name: _schema_of(field.type, definitions) for field in shown},
+            "properties": {field.name: schema_of(field.type, definitions) for field in shown},
             "required": [field.name for field in shown],
         }
     return reference

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evaluation.draws import draw_between, draw_seed, drawing, fresh_root
-from agent.evaluation.judge import examine
+from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Prepared, prepare
 from tests.evaluation.kernels import original, rewrite, setting
 
@@ -65,6 +65,10 @@ def test_numbers_between_stay_between(low: int, more: int, inside: bool):
         assert low <= draw_between(low, low + more) <= low + more
 
 
+def _by_contents(found: Judged):
+    return {(run.sizes, run.family, run.inputs): run for run in found.runs}
+
+
 def test_the_same_roots_give_the_same_runs_and_fresh_ones_others():
     program, workload = original(ADD)
     changed = rewrite(ADD.replace("x[i] + 1.0f", "1.0f + x[i]"), program.plan)
@@ -78,9 +82,11 @@ def test_the_same_roots_give_the_same_runs_and_fresh_ones_others():
     first, second, third = runs(one, own), runs(one, own), runs(one, fresh_root())
     assert first.verdict.correctness.state == "right"
     assert len(first.runs) > 10
-    assert first.runs == second.runs
+    one_run, same_run = _by_contents(first), _by_contents(second)
+    both = one_run.keys() & same_run.keys()  # a machine that is slow for a moment leaves some out
+    assert len(both) > 10 and all(one_run[key] == same_run[key] for key in both)
     assert first.secret == own != third.secret
-    digests = {run.inputs for run in first.runs}
-    assert len(digests & {run.inputs for run in third.runs}) < len(digests)
+    normal = [{run.inputs for run in found.runs if run.family == "normal"} for found in (first, third)]
+    assert normal[0] and normal[1] and not normal[0] & normal[1]
     for seen in (seen for run in first.runs for seen in run.outputs):
         assert seen.original == seen.candidate != ""

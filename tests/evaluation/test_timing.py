@@ -122,6 +122,7 @@ def test_what_a_user_sees_of_a_timing() -> None:
     for words in (
         "1 ms -> 500 us", "Test card at 1900 to 1980 MHz, driver 580", "8 blocks of four calls in 1 process;",
         "the original against itself 1.000 to 1.000", "inputs in the cache: 1 ms -> 500 us",
+        "the first call in a process: 1 s -> 2 s",
     ):  # fmt: skip
         assert words in text
     assert timing_text(None) == ""

@@ -1,0 +1,42 @@
+"""The verdicts of a search, kept until it is over and then written as proof records."""
+
+import re
+from pathlib import Path
+
+from attrs import define, field
+
+from agent.evaluation.judge import Judged
+from agent.evaluation.prepare import Prepared
+from agent.evaluation.record import record, write
+from agent.search.node import Node
+
+_OTHER = re.compile(r"[^\w.-]+")
+
+
+@define
+class Kept:
+    """``lossy`` as the search was asked. The records tell the search's secret numbers: none is written before its
+    end."""
+
+    lossy: bool = False
+    found: list[tuple[Prepared, Node, Judged]] = field(factory=list)
+
+    def keep(self, prepared: Prepared, node: Node, judged: Judged) -> None:
+        """One more verdict."""
+        self.found.append((prepared, node, judged))
+
+    def write(self, folder: str | Path) -> tuple[Path, ...]:
+        """A file for each verdict, in order. Raises Unwritable for the first that cannot be written."""
+        written = []
+        for prepared, node, judged in self.found:
+            path = Path(folder) / _name(prepared, node, judged)
+            write(record(prepared, node.program, judged, self.lossy), path)
+            written.append(path)
+        return tuple(written)
+
+
+def _name(prepared: Prepared, node: Node, judged: Judged) -> str:
+    """``softmax-1.2-full-0f3a9c21.json``: kernel, node, depth, and the beginning of the candidate's hash."""
+    kernel = _OTHER.sub("_", prepared.workload.kernel)[:60]
+    parts = (kernel, node.identifier, prepared.setting.depth, judged.verdict.evidence.candidate_hash[:8])
+    return "-".join(parts) + ".json"
