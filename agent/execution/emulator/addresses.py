@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 TAG_BITS = 40
 HALF = 1 << (TAG_BITS - 1)
-NULL, SHARED, LOCAL, PARAM, FUNCTIONS = 0, 1, 2, 3, 4
+NULL, SHARED, LOCAL, PARAM, FUNCTIONS, GRID = 0, 1, 2, 3, 4, 5
 FIRST_BUFFER = 16
 
 WINDOWS = {"shared": SHARED << TAG_BITS, "local": LOCAL << TAG_BITS, "param": PARAM << TAG_BITS}

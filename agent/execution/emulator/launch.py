@@ -1,5 +1,6 @@
 """One launch: parameters, the blocks cut into batches, and the batches' turns."""
 
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,6 +14,7 @@ from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
 from agent.execution.emulator.global_races import Ground, Traffic, ground_of
+from agent.execution.emulator.grid import ADDRESS, address_part, open_grid
 from agent.execution.emulator.instruction import Variable
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.known import Known
@@ -114,6 +116,7 @@ def run_launch(setting: Setting, numbers: Array) -> None:
     most = max(1, MOST_BYTES // max(heavy * per_batch, 1))
     waiting = [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)][::-1]
     active: list[Batch] = []
+    open_grid(setting.memory, setting.kernel, len(numbers) == math.prod(setting.launch.grid))
     ground = _ground(setting, numbers, threads)
     begun = 0
     turn = 0
@@ -247,6 +250,8 @@ def special(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, n
         "gridid": 0,
         RESERVED: _reserved_start(kernel.code, launch.shared),
     }
+    if name in ADDRESS:
+        return np.array([[address_part(name)]])
     if name in uniform:
         return np.array([[uniform[name]]])
     if name == "laneid":

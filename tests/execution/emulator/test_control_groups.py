@@ -5,7 +5,7 @@ import pytest
 
 from agent.execution.compiler import compile_slice
 from agent.execution.compiler.result import Build, Options
-from tests.execution.emulator.building import launch, run
+from tests.execution.emulator.building import launch, run, with_headers
 from tests.execution.slices import HandSlice
 
 SOURCE = """#include <cooperative_groups.h>
@@ -44,3 +44,41 @@ def test_tiles_reduce_and_coalesced_threads_are_counted(optimised: bool) -> None
     rank = chosen.cumsum(1) - 1
     wanted = np.where(chosen, chosen.sum(1)[:, None] * 100 + rank, 0).reshape(-1)[:n]
     np.testing.assert_array_equal(out["y"][:, 2], wanted)
+
+
+GRID = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(const int* x, int* y, int* z, int n) {
+    auto grid = cg::this_grid();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i] * 3;
+    SYNC
+    z[i] = y[n - 1 - i];
+    SYNC
+    y[i] = z[(i * 7) % n] + 1;
+}"""
+
+
+@pytest.mark.parametrize("optimised", [True, False], ids=["optimised", "unoptimised"])
+def test_blocks_meet_at_the_grid_s_barrier(optimised: bool) -> None:
+    """More blocks than one batch takes, so that batches wait for each other."""
+    built = with_headers(GRID.replace("SYNC", "grid.sync();"), optimised)
+    n = 40 * 512
+    x = np.arange(n, dtype=np.int32)
+    zeros = np.zeros(n, np.int32)
+    checks = frozenset({"races", "barriers"})
+    answer, out = run(built, launch("k", 40, 512, *"xyz", n), {"x": x, "y": zeros, "z": zeros}, checks=checks)
+    assert answer.status == "ok", answer
+    np.testing.assert_array_equal(out["z"], 3 * x[::-1])
+    np.testing.assert_array_equal(out["y"], 3 * x[::-1][(np.arange(n) * 7) % n] + 1)
+
+
+def test_without_it_blocks_race_and_with_blocks_left_out_it_is_refused() -> None:
+    n = 256
+    x = np.arange(n, dtype=np.int32)
+    zeros, step = np.zeros(n, np.int32), launch("k", 4, 64, *"xyz", n)
+    buffers = {"x": x, "y": zeros, "z": zeros}
+    answer, _ = run(with_headers(GRID.replace("SYNC", "")), step, buffers, checks=frozenset({"races"}))
+    assert {fault.kind for fault in answer.faults} == {"global-memory race"}
+    answer, _ = run(with_headers(GRID.replace("SYNC", "grid.sync();")), step, buffers, blocks=lambda total: (0, 1))
+    assert answer.status == "refused" and "whole grid" in answer.message

