@@ -10,6 +10,7 @@ from agent.search.host.relaunch import exchanges, site_edits
 from agent.search.host.replace import Run, run_edits
 from agent.search.host.sites import bare, matched, sites_of
 from agent.search.host.spelling import speller
+from agent.search.host.unused import without_unused
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.launch import LaunchSite
@@ -34,7 +35,8 @@ def host_edits(original: Program, rewrite: Program, workload: Workload) -> HostE
     document = rewrite.document
     try:
         document = _with(document, directive_edits(document, original.plan, rewrite.plan, workload))
-        return HostEdits(_with(document, _edits(original.plan, rewrite.plan, document, workload)), "")
+        edited = _with(document, _edits(original.plan, rewrite.plan, document, workload))
+        return HostEdits(without_unused(document, edited), "")
     except (Inexpressible, ValueError) as problem:
         return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}")
 

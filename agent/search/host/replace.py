@@ -113,6 +113,8 @@ def _in_place(document: Document, place: Node, lines: list[str], before: list[st
     """The new lines for a statement; in braces where the statement is the whole body of something."""
     every = [*before, *lines, *after]
     in_block = place.parent is not None and place.parent.type in ("compound_statement", "case_statement")
+    if in_block and not every:
+        return remove(document, place)
     if len(every) > 1 and not in_block:
         indent, unit = indent_of(document, place), _unit(document, place)
         every = [indent + "{", *(unit + line for line in every), indent + "}"]

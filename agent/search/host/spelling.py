@@ -64,17 +64,24 @@ class Speller:
         return evolve(self, told={**self.told, **told}, locals=left)
 
     def _written(self, expression: Expression, wide: bool) -> str:
-        plain = _without_calls(expression.substitute(self.locals)).simplify()
+        spell, whole = self._passed_on(expression.substitute(self.locals))
+        plain = _without_calls(whole).simplify()
         marks = {one: f"__name_{index}__" for index, one in enumerate(sorted(plain.names))}
         text = str(plain.substitute({one: name(mark) for one, mark in marks.items()}))
         for one, mark in marks.items():
-            told = self._name(one)
+            told = spell._name(one)
             if wide:
                 told = f"(size_t){told}" if _SIMPLE.fullmatch(told) else f"(size_t)({told})"
             elif text != mark and not _SIMPLE.fullmatch(told):
                 told = f"({told})"
             text = text.replace(mark, told)
         return text
+
+    def _passed_on(self, expression: Expression) -> tuple["Speller", Expression]:
+        """``out_width`` for ``(width - 11) / 4 + 1`` wherever that stands, where it is what the site passes on."""
+        names = {one: text for one, text in self.same.items() if one.names and _SIMPLE.fullmatch(text)}
+        spell = evolve(self, told={**self.told, **{f"={text}": text for text in names.values()}})
+        return spell, _replaced(expression, {one: name(f"={text}") for one, text in names.items()})
 
     def _name(self, one: str) -> str:
         if one in self.told:
@@ -127,6 +134,13 @@ def _closed(locals_: Mapping[str, Expression]) -> dict[str, Expression]:
     for one, value in locals_.items():
         closed[one] = value.substitute(closed)
     return closed
+
+
+def _replaced(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
+    if expression in known:
+        return known[expression]
+    parts = tuple(_replaced(part, known) for part in expression.operands)
+    return Expression(expression.op, parts, expression.value, expression.single) if parts else expression
 
 
 def _without_calls(expression: Expression) -> Expression:

@@ -11,8 +11,9 @@ from agent.source.document import Document, parse, read
 from agent.source.edits import Edit, apply_edits
 from agent.source.span import Span
 from agent.workload.directive import read_directive
+from agent.workload.expression import build, number
 from agent.workload.find import find_workload
-from agent.workload.plan import Plan, Repeat
+from agent.workload.plan import Launch, Plan, Repeat
 from agent.workload.program import Program
 from agent.workload.statements import read_statements
 from agent.workload.workload import Origin, Workload
@@ -91,7 +92,7 @@ def test_three_launches_become_one() -> None:
     )
     assert (
         """\
-    dim3 pool_grid((out_width + 15) / 16, (out_height + 15) / 16, images * filters);
+
     cudaFuncSetAttribute(fused, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);
     fused<<<dim3(filters, images), 128, 60000>>>(x, weight, bias, z, images, filters);
     CHECK(cudaGetLastError());
@@ -99,6 +100,19 @@ def test_three_launches_become_one() -> None:
         in host
     )
     assert "relu<<<" not in host and "max_pool<<<" not in host and "conv2d<<<" not in host
+    assert "grid" not in host and "dim3 block" not in host, "what only those launches used is gone"
+
+
+def test_what_the_launch_passes_on_is_called_by_its_name() -> None:
+    document = read(str(FIXTURES / "conv_relu_pool.cu"))
+    workload = find_workload(document, document.kernel("conv2d"))
+    first, *others = workload.plan.steps
+    assert isinstance(first, Launch)
+    area = build("*", (first.arguments[-2], first.arguments[-1]))
+    grid = (build("/", (area, number(128))), *first.grid[1:])
+    changed = evolve(workload.plan, steps=(evolve(first, grid=grid), *others))
+    edits = host_edits(Program(document, workload.plan, "a"), Program(document, changed, "b"), workload)
+    assert b"conv2d<<<dim3(conv_height * conv_width / 128, (conv_height + 15) / 16, images" in edits.document.text
 
 
 TWO_STEPS = """\
