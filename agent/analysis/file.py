@@ -118,7 +118,7 @@ def _facts(whole: _Item) -> FileFacts:
     )
 
 
-_seen: dict[tuple[bytes, int], _Item] = {}
+_seen: dict[tuple[bytes, tuple[int, bool, int]], _Item] = {}
 MOST_ITEMS = 50_000
 _NOTHING = _Item()
 
@@ -165,7 +165,12 @@ def _kept(nodes: Sequence[Node], old: _Level, edit: _Edit, broken: bool) -> tupl
 
 
 def _same(node: Node, old: Node, by: int) -> bool:
-    return (node.start_byte, node.end_byte, node.kind_id) == (old.start_byte + by, old.end_byte + by, old.kind_id)
+    return (node.start_byte, node.end_byte) == (old.start_byte + by, old.end_byte + by) and _kind(node) == _kind(old)
+
+
+def _kind(node: Node) -> tuple[int, bool, int]:
+    """Tells apart how the same text was read: next to a parse error, it is read in more ways than one."""
+    return node.grammar_id, node.has_error, node.descendant_count
 
 
 def _read_item(node: Node, before: _Level | None, edit: _Edit) -> tuple[_Item, _Level | None]:
@@ -173,7 +178,7 @@ def _read_item(node: Node, before: _Level | None, edit: _Edit) -> tuple[_Item, _
     if node.type == "comment":
         return _NOTHING, None
     source = node.text or b""
-    key = (blake2b(source, digest_size=16).digest(), node.kind_id)
+    key = (blake2b(source, digest_size=16).digest(), _kind(node))
     level, found = None, _seen.get(key)
     if found is None:
         if len(_seen) >= MOST_ITEMS:

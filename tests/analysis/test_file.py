@@ -52,3 +52,16 @@ def test_an_edit_inside_a_function_leaves_the_facts_the_same_value():
     before = file_facts(old)
     assert file_facts(edited) is before
     assert parts(file_facts(new)) != parts(before), "the body of a function that is one expression counts"
+
+
+def test_the_same_text_read_in_another_way_beside_a_parse_error_is_another_item():
+    sound = b"int a;\n#if N\nconstexpr int R = 9;\n#endif\n#define M 2\n"
+    broken = b"enum { ONE #if N\nconstexpr int R = 9;\n#endif\n#define SQUARE(x) ((x) * (x__global__ void k() {}\n"
+    for before, after in ((sound, broken), (broken, sound)):
+        file._readings.clear()
+        file._seen.clear()
+        file_facts(parse(before))
+        found = file_facts(parse(after))
+        file._readings.clear()
+        file._seen.clear()
+        assert parts(found) == parts(file_facts(parse(after)))
