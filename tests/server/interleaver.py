@@ -58,7 +58,7 @@ def _announcing(name: str, encoding: str) -> Json:
 KINDS = (
     Kind("vscode", CLIENTS["vscode"], "utf-16", versioned=True, strict=True, gathers=False),
     Kind("neovim", CLIENTS["neovim"], "utf-8", versioned=True, strict=False, gathers=True),
-    Kind("neovim, utf-32", _announcing("neovim", "utf-32"), "utf-32", True, False, True, compiles=True),
+    Kind("neovim-utf-32", _announcing("neovim", "utf-32"), "utf-32", True, False, True, compiles=True),
     Kind("minimal", {"workspace": {"applyEdit": True}}, "utf-16", versioned=False, strict=False, gathers=False),
 )
 NAMESPACED = SCALE.replace("__global__ void scale", "namespace größe {\n__global__ void scale").replace(
