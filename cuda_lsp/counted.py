@@ -1,4 +1,4 @@
-"""Where counted facts stand in the text as it is now."""
+"""Where counted facts stand in the text as it is now; and where nothing can be counted, what the rules foretell."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cuda_lsp.facts.counts import Counted
 from cuda_lsp.facts.facts import line_text
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
+from cuda_lsp.upheld import FORETELL
 
 
 @frozen
@@ -28,7 +29,7 @@ def counted_lines(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tup
     """The lines of a kernel, and of what it calls, that cost a good deal more than they must, as far as is known."""
     known = server.counts.of(snapshot, kernel)
     if known is None or known[0].counts is None:
-        return ()
+        return _foretold(server, snapshot, kernel) if server.counts.hopeless(snapshot, kernel) else ()
     counted, fresh = known
     assert counted.counts is not None
     found: dict[int, BadLine] = {}
@@ -42,6 +43,17 @@ def counted_lines(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tup
         found[line] = BadLine(line, words, meaning, fresh)
     where = counted.counts.where
     return tuple(BadLine(one.line, one.words, f"{one.meaning}\n({where})", fresh) for one in found.values())
+
+
+def _foretold(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tuple[BadLine, ...]:
+    """What is read off the indices of a kernel that nothing can be run on; and says so."""
+    found: dict[int, BadLine] = {}
+    for finding in server.hints.of(snapshot, kernel):
+        if finding.rule in FORETELL and finding.cost:
+            line = snapshot.document.line(finding.span.start)
+            meaning = f"{finding.rule}: {finding.message}\n(read off the index; nothing was run)"
+            found.setdefault(line, BadLine(line, f"{finding.cost}, not counted", meaning, True))
+    return tuple(found.values())
 
 
 def _now(counted: Counted, snapshot: Snapshot, kernel: Kernel, number: int, fresh: bool) -> int | None:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 _GLOBAL = frozenset(("M1", "M2", "M3"))
 _SHARED = frozenset(("S1", "S2"))
+FORETELL = _GLOBAL | _SHARED
 """Rules that foretell what is counted: sectors of global memory, passes over shared memory."""
 
 
 def upheld(server: CudaServer, snapshot: Snapshot, kernel: Kernel, findings: Sequence[Finding]) -> list[Finding]:
     """The findings that counting does not contradict."""
-    if all(finding.rule not in _GLOBAL | _SHARED for finding in findings):
+    if all(finding.rule not in FORETELL for finding in findings):
         return list(findings)
     known = server.counts.of(snapshot, kernel)
     if known is None or not known[1]:
@@ -30,7 +31,7 @@ def upheld(server: CudaServer, snapshot: Snapshot, kernel: Kernel, findings: Seq
 
 
 def _contradicted(counted: Counted, snapshot: Snapshot, kernel: Kernel, finding: Finding) -> bool:
-    if counted.counts is None or finding.rule not in _GLOBAL | _SHARED:
+    if counted.counts is None or finding.rule not in FORETELL:
         return False
     number = snapshot.document.line(finding.span.start) - snapshot.document.line(kernel.span.start) + counted.first
     return is_clean(counted.counts, number, finding.rule in _SHARED)

@@ -102,6 +102,15 @@ class CountStore:
         found = fresh or self._last.get(place)
         return None if found is None or found.counts is None else (found, found is fresh)
 
+    def hopeless(self, snapshot: Snapshot, kernel: Kernel) -> bool:
+        """Whether a kernel that compiles cannot be counted, as far as is known: nothing says what to run it on, or what
+        does will not do."""
+        known = self._facts.of(snapshot, kernel)
+        if known is None or known.facts.problem or not known.facts.costs:
+            return False
+        tried = self._known.get(self._facts.key(snapshot, kernel))
+        return not known.facts.workload or (tried is not None and tried.counts is None)
+
     def want(self, snapshot: Snapshot, kernel: Kernel) -> None:
         """Somebody looks at this kernel: count it once there is time."""
         place = place_of(snapshot, kernel)
@@ -172,7 +181,7 @@ class CountStore:
         found = self._known[asked.key] = _counted(asked, counts)
         if counts is not None and self._session.snapshot(asked.snapshot.uri) is not None:
             self._last[place_of(asked.snapshot, asked.kernel)] = found
-            self._changed()
+        self._changed()
         self.look()
 
     def _dropped(self) -> None:

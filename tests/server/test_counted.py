@@ -1,7 +1,5 @@
 """Counted facts at the ends of lines, with a real server and a real worker."""
 
-import copy
-
 import pytest
 
 from tests.server.wire import MINIMAL, NEOVIM, VSCODE, Wire, at, insert, until
@@ -102,13 +100,22 @@ def codes(client):
     return [one["code"] for one in client.diagnostics(URI, True)]
 
 
-def test_what_cannot_be_run_gets_no_hint_and_no_message():
-    capabilities = copy.deepcopy(VSCODE)
+TOO_SMALL, NOWHERE_RUN = TEXT.replace("cudaMalloc(&a, 64 * n", "cudaMalloc(&a, 1 * n"), TEXT[: TEXT.index("int main")]
+
+
+@pytest.mark.parametrize("broken", [TOO_SMALL, NOWHERE_RUN], ids=["too small", "nowhere run"])
+def test_what_cannot_be_run_gets_what_the_rules_read_off_the_text_and_says_so(broken):
+    """A buffer that is too small, and a kernel of which nobody says what it is run on."""
     with Wire() as client:
-        client.initialize(capabilities)
-        client.open(URI, TEXT.replace("cudaMalloc(&a, 64 * n", "cudaMalloc(&a, 1 * n"))
-        until(lambda: any("registers" in title for title in client.lenses(URI)), 60)
-        assert hints(client) == []
+        client.initialize(VSCODE)
+        client.open(URI, broken)
+        (hint,) = until(lambda: hints(client), 60)
+        assert (hint["label"], hint["position"]["line"]) == (f"{BAD}, not counted", LINE)
+        assert hint["tooltip"].startswith("M2: neighbouring threads are n elements of a apart")
+        assert "nothing was run" in hint["tooltip"]
+        assert f"line {LINE + 1}: {BAD}, not counted" in hover(client, "utf-16")
+        client.change(URI, 2, {"text": broken.replace("// größe\n", "// cuda-lsp: ignore[M2]\n")})
+        assert until(lambda: hints(client) == [], 60), "a rule that is silenced foretells nothing"
         client.open(URI, TEXT)
-        until(lambda: hints(client), 60)
+        assert until(lambda: [one["label"] for one in hints(client)] == [BAD], 60)
         assert client.messages("window/showMessage") == []

@@ -124,7 +124,7 @@ def _placed(
         rule = by_id()[hit.rule]
         related = tuple(Related(_span(place, kernel, sites), words) for place, words in hit.related)
         repair = _repair(hit.mend, document, kernel, sites) if hit.mend else None
-        yield Finding(hit.rule, hit.message, span, rule.severity, related, hit.cost, rule.fix, repair)
+        yield Finding(hit.rule, hit.message, span, rule.severity, related, hit.cost, hit.fix or rule.fix, repair)
 
 
 def _repair(mend: Mend, document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Repair | None:

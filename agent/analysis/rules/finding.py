@@ -84,7 +84,8 @@ class Mend:
 
 @frozen
 class Hit:
-    """A finding before it has its place in a file. ``related`` are places with words."""
+    """A finding before it has its place in a file. ``related`` are places with words; ``fix`` names a catalogue idea
+    where that depends on what was found, and not on the rule alone."""
 
     at: Place
     message: str
@@ -92,6 +93,7 @@ class Hit:
     related: tuple[tuple[Place, str], ...] = ()
     rule: str = ""
     mend: Mend | None = None
+    fix: str | None = None
 
 
 def at(node: Node) -> Place:
@@ -108,10 +110,13 @@ def hit(
     cost: str = "",
     related: tuple[tuple[Node | Place, str], ...] = (),
     mend: Mend | None = None,
+    fix: str | None = None,
 ) -> Hit:
     """What a rule yields."""
     others = tuple((other if isinstance(other, Place) else at(other), words) for other, words in related)
-    return Hit(place if isinstance(place, Place) else at(place), " ".join(message.split()), cost, others, mend=mend)
+    return Hit(
+        place if isinstance(place, Place) else at(place), " ".join(message.split()), cost, others, mend=mend, fix=fix
+    )
 
 
 def named(found: Hit, rule: str) -> Hit:

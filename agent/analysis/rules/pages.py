@@ -4,6 +4,7 @@
 import sys
 
 from agent.analysis.rules.checking import check
+from agent.analysis.rules.finding import Finding
 from agent.analysis.rules.registry import Rule, rules
 from agent.analysis.rules.selection import EVERYTHING
 from agent.source.document import parse
@@ -34,7 +35,7 @@ def page() -> str:
     found = rules()
     table = "\n".join(
         f"| [{one.id}](#{one.id.lower()}-{one.name}) | {one.title} | {one.severity.value}"
-        f"{'' if one.default else ', off'} | {one.cost.value} | {one.fix or ''} |"
+        f"{'' if one.default else ', off'} | {one.cost.value} | {', '.join(ideas(one))} |"
         for one in found
     )
     head = "| id | what it finds | shown as | what is lost | idea |\n|---|---|---|---|---|"
@@ -43,13 +44,19 @@ def page() -> str:
 
 def messages(rule: Rule, example: str) -> tuple[tuple[int, str], ...]:
     """(line, message) of each finding of a rule in an example."""
+    return tuple((example.encode()[: one.span.start].count(b"\n") + 1, one.message) for one in _found(rule, example))
+
+
+def _found(rule: Rule, example: str) -> list[Finding]:
     document = parse(example.encode(), "example.cu")
-    return tuple(
-        (document.line(finding.span.start), finding.message)
-        for kernel in document.kernels
-        for finding in check(document, kernel, selection=EVERYTHING)
-        if finding.rule == rule.id
-    )
+    found = (one for kernel in document.kernels for one in check(document, kernel, selection=EVERYTHING))
+    return [one for one in found if one.rule == rule.id]
+
+
+def ideas(rule: Rule) -> tuple[str, ...]:
+    """The ideas of the catalogue that a rule names, in its examples too where that depends on what it finds."""
+    named = [finding.fix for example in rule.fires for finding in _found(rule, example)]
+    return tuple(dict.fromkeys(idea for idea in (rule.fix, *named) if idea is not None))
 
 
 def section(rule: Rule) -> str:
@@ -57,7 +64,8 @@ def section(rule: Rule) -> str:
     silent = "\n".join(f"- {one}" for one in rule.silent_when)
     fires = "\n".join(_firing(rule, one) for one in rule.fires)
     quiet = "\n".join(f"```cuda\n{one.rstrip()}\n```\n" for one in rule.silent)
-    fix = f"\nIdea of the catalogue that may mend it: [{rule.fix}](ideas.md#{rule.fix}).\n" if rule.fix else ""
+    links = " or ".join(f"[{idea}](ideas.md#{idea})" for idea in ideas(rule))
+    fix = f"\nIdea of the catalogue that may mend it: {links}.\n" if links else ""
     return f"""\
 ## {rule.id} {rule.name}
 

@@ -76,7 +76,23 @@ def long_stride(view: View) -> Iterator[Hit]:
         f"neighbouring threads are {stride} elements of {worst.access.name} apart{condition}",
         f"{worst.words} ({worst.ideal} would do)",
         tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
+        fix=_idea(worst, view),
     )
+
+
+def _idea(found: Request, view: View) -> str | None:
+    """What changes the order: lanes share the rows where each of them walks over one; or a tile is turned round on the
+    chip, where the neighbours of an element belong to threads of the next row."""
+    index = found.access.index
+    if index is None or found.slope is None:
+        return None
+    for loop in view.facts.loops_around(found.access.node):
+        step = index.coefficient(loop.atom.name)
+        whole = (loop.bound - loop.start - found.slope).constant == 0
+        if whole and step is not None and step.constant == 1 and loop.step.constant == 1:
+            return "team-for-each-row"
+    across = index.coefficient("threadIdx.y")
+    return "transposed-staging" if across is not None and across.constant in (1, -1) else None
 
 
 def _long(found: Request) -> bool:
