@@ -19,6 +19,7 @@ from agent.source.lexing import Macro
 from agent.source.moving import Moved, kernels_of, launches_of
 from agent.source.parsing import parse_tree, reparse_tree
 from agent.source.span import Span
+from agent.source.trees import LazyTree
 
 __all__ = ["Document", "SourceError", "UnknownKernel", "parse", "read"]
 
@@ -28,13 +29,13 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 @frozen(eq=False)
 class Document:
     """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the
-    same length and the same lines, so that all offsets hold in both. Kernels and launches are found when first asked
-    for, and put in their places one by one when asked for. ``hasty``: see :func:`parse`."""
+    same length and the same lines, so that all offsets hold in both. Tree, kernels and launches are made when first
+    asked for, and kernels and launches put in their places one by one. ``hasty``: see :func:`parse`."""
 
     path: str
     text: bytes = field(repr=False)
     blanked: bytes = field(repr=False, eq=False)
-    tree: Tree = field(repr=False, eq=False)
+    _tree: Tree | LazyTree = field(repr=False, eq=False)
     blanks: Sequence[Blank] = field(repr=False, eq=False)
     macros: tuple[Macro, ...] = field(repr=False, eq=False)
     hasty: bool = field(default=False, repr=False, eq=False)
@@ -51,6 +52,15 @@ class Document:
     def __hash__(self) -> int:
         """Without the text: to hash a large one takes longer than to compare two."""
         return hash((self.path, len(self.text)))
+
+    @property
+    def tree(self) -> Tree:
+        return self._tree.tree if isinstance(self._tree, LazyTree) else self._tree
+
+    @property
+    def broken(self) -> bool:
+        """Whether there are parse errors anywhere."""
+        return self._state.broken if isinstance(self._state, State) else self.tree.root_node.has_error
 
     @cached_property
     def kernels(self) -> Moved[Kernel]:
@@ -112,8 +122,8 @@ def parse(text: bytes, path: str = "", previous: Document | None = None, hasty: 
     if previous is not None and (before := previous.state) is not None:
         after = glance(before, text) if hasty else advance(before, text)
         if after is not None:
-            wrong = before.tree.root_node.has_error or after.tree.root_node.has_error or after.kept
-            return Document(path, text, after.blanked, after.tree, after.blanks, after.macros, hasty and wrong, after)
+            wrong = before.broken or after.broken or after.kept
+            return Document(path, text, after.blanked, after.lazy, after.blanks, after.macros, hasty and wrong, after)
     blanked = blank(text)
     new = blanked.text
     tree = parse_tree(new) if previous is None else reparse_tree(new, previous.blanked, previous.tree)

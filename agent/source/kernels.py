@@ -36,7 +36,7 @@ def find_kernels_in(
 ) -> tuple[Kernel, ...]:
     """The kernels in a stretch of whole functions. ``code`` (see ``lexing.scan``) and its ``brackets`` tell where those
     are that the parser lost."""
-    found = [_kernel(text, node, blanks) for node in _definitions(tree, blanks, within)]
+    found = [_kernel(text, node, blanks, within.start) for node in _definitions(tree, blanks, within)]
     kernels = [kernel for kernel in found if kernel is not None]
     lost = _lost(text, code, brackets, kernels, within) if tree.root_node.has_error else ()
     return tuple(sorted([*kernels, *lost], key=lambda kernel: kernel.span))
@@ -52,12 +52,12 @@ def _definitions(tree: Tree, blanks: Sequence[Blank], within: Span) -> Iterator[
         if any(child.type == "__global__" for child in node.children):
             yield node
         elif disguised:
-            start, declarator = _start(node, blanks), node.child_by_field_name("declarator")
+            start, declarator = _start(node, blanks, within.start), node.child_by_field_name("declarator")
             if declarator and any(start < end <= declarator.start_byte for end in disguised):
                 yield node
 
 
-def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
+def _kernel(text: bytes, node: Node, blanks: Sequence[Blank], first: int) -> Kernel | None:
     declarator = node.child_by_field_name("declarator")
     body = node.child_by_field_name("body")
     while declarator is not None and declarator.type != "function_declarator":
@@ -75,7 +75,7 @@ def _kernel(text: bytes, node: Node, blanks: Sequence[Blank]) -> Kernel | None:
             break
         bare = inner
     outer = _outermost(node)
-    span = Span(_start(node, blanks), node.end_byte)
+    span = Span(_start(node, blanks, first), node.end_byte)
     signature = Span(span.start, body.start_byte)
     return Kernel(
         name=text_of(text, bare),
@@ -100,12 +100,15 @@ def _outermost(node: Node) -> Node:
     return node
 
 
-def _start(node: Node, blanks: Sequence[Blank]) -> int:
-    """Where the definition begins, specifiers that were blanked in front of it included."""
+def _start(node: Node, blanks: Sequence[Blank], first: int) -> int:
+    """Where the definition begins, specifiers that were blanked in front of it included. ``first`` is where the stretch
+    of the text begins that is looked at."""
     outer = _outermost(node)
     start = outer.start_byte
     before = outer.prev_sibling
-    floor = before.end_byte if before else (outer.parent.start_byte if outer.parent else 0)
+    above = outer.parent
+    # a file's own node begins only where the parser saw something
+    floor = before.end_byte if before else above.start_byte if above is not None and above.parent is not None else first
     hidden = [b for b in blanks_in(blanks, floor, start) if b.kind in ("specifier", "attribute")]
     return hidden[0].span.start if hidden else start
 

@@ -32,7 +32,7 @@ def edited_tree(old_tree: Tree, old_text: bytes, text: bytes) -> Tree:
     """A copy of ``old_tree`` that knows where ``text`` differs, as the parser and ``changed_ranges`` want it."""
     start, old_end, new_end = changed_range(old_text, text)
     tree = old_tree.copy()
-    tree.edit(start, old_end, new_end, _point(old_text, start), _point(old_text, old_end), _point(text, new_end))
+    tree.edit(start, old_end, new_end, point_of(old_text, start), point_of(old_text, old_end), point_of(text, new_end))
     return tree
 
 
@@ -67,5 +67,6 @@ def _continues(text: bytes, at: int) -> bool:
     return at < len(text) and text[at] & 0xC0 == 0x80
 
 
-def _point(text: bytes, offset: int) -> Point:
+def point_of(text: bytes, offset: int) -> Point:
+    """Line and column, in bytes, both from 0."""
     return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))

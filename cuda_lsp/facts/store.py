@@ -171,7 +171,7 @@ class FactStore:
             return
         if not snapshot.document.hasty:
             self._choose(snapshot)
-        elif snapshot.base is not None and not snapshot.base.tree.root_node.has_error and not patient:
+        elif snapshot.base is not None and not snapshot.base.broken and not patient:
             # something is half typed: there is nothing to compile yet, and the next key will come
             self._timers[uri] = asyncio.get_running_loop().call_later(_HALF_TYPED, self._begin, uri, True)
         else:

@@ -28,6 +28,7 @@ def assert_same_values(found: Document, scratch: Document) -> None:
     assert found.macros == scratch.macros
     assert found.state.code == scratch.state.code
     assert found.state.bodies == scratch.state.bodies
+    assert found.state.cuts == scratch.state.cuts
 
 
 @settings(max_examples=400, deadline=None)
