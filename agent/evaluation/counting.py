@@ -6,6 +6,7 @@ through the outer two, and the middle one must lie on it; else nothing is claime
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import log2
 from typing import Any
 
@@ -143,12 +144,14 @@ def count(
     setting: Setting,
     choices: Sequence[Recipe],
     seconds: float | None = None,
+    most: int = BLOCKS,
 ) -> Counts | str:
-    """Counts by the first recipe that works out, or why none did. ``seconds`` caps each run."""
+    """Counts by the first recipe that works out, or why none did. ``seconds`` caps each run; of a large grid ``most``
+    blocks are run."""
     reason = "no sizes to count at"
     seconds = seconds or (SECONDS if len(choices) > 1 else PATIENT)
     for recipe in choices:
-        found = _follow(recipe, program, build, workload, setting, seconds)
+        found = _follow(recipe, program, build, workload, setting, seconds, most)
         if isinstance(found, Counts):
             return found
         reason = found
@@ -156,7 +159,7 @@ def count(
 
 
 def _follow(
-    recipe: Recipe, program: Program, build: Build, workload: Workload, setting: Setting, seconds: float
+    recipe: Recipe, program: Program, build: Build, workload: Workload, setting: Setting, seconds: float, most: int
 ) -> Counts | str:
     try:
         bound = bound_at(workload, program, recipe.target)
@@ -165,7 +168,7 @@ def _follow(
         # the dearest first: where it takes too long, the others are not even begun
         for part, sizes in reversed(recipe.points):
             smaller = bound_at(workload, program, sizes)
-            picked = interior if _grids(smaller) == _grids(bound) else full_ones
+            picked = partial(interior if _grids(smaller) == _grids(bound) else full_ones, most=most)
             found = _run(smaller, build, workload, setting, seconds, picked)
             if isinstance(found, str):
                 return found
@@ -182,18 +185,20 @@ def _follow(
     return Counts(bound, kinds, tuple(line for line in lines if line is not None), recipe)
 
 
-def interior(total: int) -> tuple[int, ...]:
-    """BLOCKS blocks (a multiple of three) from inside the grid: the last are often partial, and few stand for all."""
-    if total <= BLOCKS:
+def interior(total: int, most: int = BLOCKS) -> tuple[int, ...]:
+    """BLOCKS blocks (``most``, a multiple of three, or one) from inside the grid: the last are often partial, and few
+    stand for all."""
+    if total <= most:
         return tuple(range(total))
-    part = BLOCKS // 3
-    starts = (min(max(0, total * place // 6), total - part) for place in (1, 3, 5))
+    part = max(1, most // 3)
+    places = (1, 3, 5) if most > 1 else (3,)
+    starts = (min(max(0, total * place // 6), total - part) for place in places)
     return tuple(sorted({start + offset for start in starts for offset in range(part)}))
 
 
-def full_ones(total: int) -> tuple[int, ...]:
+def full_ones(total: int, most: int = BLOCKS) -> tuple[int, ...]:
     """Of a grid that is smaller than the one it stands for: without the last block, which few are like."""
-    return interior(max(1, total - 1))
+    return interior(max(1, total - 1), most)
 
 
 def _grids(bound: Bound) -> list[tuple[int, int, int]]:

@@ -115,14 +115,19 @@ def profile(
     sizes: Sizes | None = None,
     seconds: float | None = None,
 ) -> tuple[Profile, Build] | CompileFailure | str:
-    """Count the kernel at its workload's sizes, or at ``sizes``, or at the first smaller ones that can be counted; or
-    say why there is no profile. ``seconds`` caps each attempt."""
+    """Count the kernel at its workload's sizes, or at ``sizes``: some blocks; where that takes too long, one; where
+    that does as well, at the first smaller sizes that can be counted. Or say why there is no profile. ``seconds`` caps
+    each attempt."""
     program = Program(document, workload.plan, kernel.name)
     built = build(program, setting.options, cancelled=setting.cancelled)
     if isinstance(built, CompileFailure):
         return built
     choices = list(recipes(workload, program)) if sizes is None else [Recipe(sizes, ((1.0, sizes),))]
-    found = count(program, built, workload, setting, choices, seconds)
+    found = count(program, built, workload, setting, choices[:1], seconds)
+    if isinstance(found, str):
+        found = count(program, built, workload, setting, choices[:1], seconds, most=1)
+    if isinstance(found, str) and len(choices) > 1:
+        found = count(program, built, workload, setting, choices[1:], seconds)
     if isinstance(found, str):
         return found
     mine = [pair for pair in zip(found.counters, found.kinds, strict=True) if bare(pair[0].kernel) == kernel.name]

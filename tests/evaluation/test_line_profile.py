@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.evaluation.counting import count
 from agent.evaluation.line_facts import Atomics, Branches, Facts, Local, SharedAccesses, Traffic, total
 from agent.evaluation.line_profile import Profile, profile
 from agent.evaluation.setting import Setting
@@ -150,6 +151,25 @@ def test_a_large_grid_is_scaled_from_a_few_blocks() -> None:
     counted = profiled(NAIVE + HOST.replace("dim3(2, 2)", "dim3(n / 32, n / 32)").replace("n = 64", "n = 1024"))
     assert not counted.complete and counted.launches[0].blocks_run == 9
     assert counted.total.loads == Traffic(32 * 1024, 4 * 32 * 1024, 4 * 32 * 1024)
+
+
+@pytest.mark.parametrize(("slow", "blocks", "n"), [(1, 1, 1024), (2, 9, 256)])
+def test_where_time_is_short_fewer_blocks_run_and_then_smaller_sizes(
+    slow: int, blocks: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempts are said to take too long, without waiting for that."""
+    asked: list[object] = []
+
+    def counted(*arguments: object, **options: object) -> object:
+        asked.append(options)
+        return "more than 10 seconds" if len(asked) <= slow else count(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("agent.evaluation.line_profile.count", counted)
+    grid = HOST.replace("dim3(2, 2)", "dim3(n / 32, n / 32)").replace("n = 64", "n = 4096" if slow > 1 else "n = 1024")
+    found = profiled(NAIVE + grid)
+    assert found.launches[0].blocks_run == blocks and found.sizes == f"n={n}"
+    assert found.declared == (slow == 1)
+    assert found.total.stores.requests == n * n // 32
 
 
 @pytest.mark.parametrize(

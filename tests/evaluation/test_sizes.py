@@ -62,6 +62,12 @@ def test_counted_blocks_lie_inside_the_grid(total: int) -> None:
     assert total < 20 or total - 1 not in chosen
 
 
+def test_one_block_is_taken_from_the_middle() -> None:
+    assert interior(1000, 1) == (500,)
+    assert interior(1, 1) == (0,)
+    assert interior(1000) == (166, 167, 168, 500, 501, 502, 833, 834, 835)
+
+
 def test_without_rules_the_neighbours_are_one_off() -> None:
     found = variants({"n": 384}, {"n": Rule("n")})
     assert found["plus one"] == {"n": 385}
