@@ -260,4 +260,20 @@ def _changed(function: Node) -> set[str]:
             target = bare(target.child_by_field_name("argument"))
         if target is not None and target.type == "identifier":
             found.add(text(target))
+    for node in descendants(function, "binary_expression"):  # `input >> n`
+        target = bare(node.child_by_field_name("right"))
+        if _shifts(node) and target is not None and target.type == "identifier" and _is_read_into(node):
+            found.add(text(target))
     return found
+
+
+def _is_read_into(shift: Node) -> bool:
+    """Whether a shift stands alone, as a statement or a condition: then it reads from a stream."""
+    parent = shift.parent
+    while parent is not None and (parent.type == "parenthesized_expression" or _shifts(parent)):
+        parent = parent.parent
+    return parent is not None and parent.type in ("expression_statement", "condition_clause", "unary_expression")
+
+
+def _shifts(node: Node) -> bool:
+    return node.type == "binary_expression" and text(node.child_by_field_name("operator")) == ">>"

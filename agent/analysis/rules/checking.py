@@ -9,6 +9,7 @@ from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, restricted
 from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
 from agent.analysis.rules.finding import Finding, Hit, Mend, Place, Related, Repair, named
+from agent.analysis.rules.hosting import check_hosts
 from agent.analysis.rules.registry import by_id, rules
 from agent.analysis.rules.selection import Selection
 from agent.analysis.rules.suppression import silenced, silences
@@ -39,8 +40,8 @@ _remembered: dict[_Key, tuple[Hit, ...]] = {}
 def check(
     document: Document, kernel: Kernel, workload: Workload | None = None, selection: Selection | None = None
 ) -> tuple[Finding, ...]:
-    """The findings in one kernel and at its launches, in text order. A kernel with a parse error gets none, nor does
-    HIP code.
+    """The findings in one kernel, at its launches and in the functions that launch it, in text order. A kernel with a
+    parse error gets none, nor does HIP code.
 
     ``workload`` adds what it fixes: blocks that the file does not show, and values of parameters. What was found is
     remembered by the kernel's text and by what it sees of its file, so that only a kernel that changed is looked at
@@ -61,7 +62,9 @@ def check(
         if len(_remembered) >= MOST_REMEMBERED:
             _remembered.clear()
         _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised))
-    return tuple(_placed(_remembered[key], document, kernel, sites, selection or Selection()))
+    wanted = selection or Selection()
+    own, around = _placed(_remembered[key], document, kernel, sites, wanted), check_hosts(document, kernel, wanted)
+    return tuple(sorted((*own, *around), key=lambda one: one.span))
 
 
 @lru_cache(maxsize=8)
@@ -95,7 +98,7 @@ def _run(
     bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None
     view = View(facts, shapes, block, bounds, sizes, raised, shared.functions)
     for rule in rules():
-        for found in rule.examine(view):
+        for found in rule.examine(view) if rule.examine is not None else ():
             yield named(found, rule.id)
 
 

@@ -8,10 +8,12 @@ from functools import cache
 
 from attrs import frozen
 
+from agent.analysis.host import HostFunction
 from agent.analysis.rules.finding import Cost, Hit, Severity
 from agent.analysis.rules.view import View
 
 Examine = Callable[[View], Iterator[Hit]]
+ExamineHost = Callable[[HostFunction], Iterator[Hit]]
 _ID = re.compile(r"[A-Z]\d{1,2}")
 
 
@@ -20,7 +22,8 @@ class Rule:
     """One rule. ``why`` is one sentence; ``silent_when`` says what it does not report. ``fires`` and ``silent`` are
     examples, whole ``.cu`` texts: its tests and its page. A line of a firing example on which a finding begins ends in
     a comment with the rule's id. ``fix`` names a catalogue idea. ``default``: whether it runs unless it is asked
-    for."""
+    for. ``examine`` looks at a kernel and its launches, ``examine_host`` at a function that launches kernels: a rule
+    has one of them."""
 
     id: str
     name: str
@@ -31,12 +34,14 @@ class Rule:
     silent_when: tuple[str, ...]
     fires: tuple[str, ...]
     silent: tuple[str, ...]
-    examine: Examine
+    examine: Examine | None
     fix: str | None = None
     default: bool = True
+    examine_host: ExamineHost | None = None
 
 
 _rules: dict[str, Rule] = {}
+_modules: dict[str, str] = {}
 
 
 def rule(
@@ -56,17 +61,43 @@ def rule(
     """Register the decorated function as a rule. Raises ValueError for an id or a name that is taken or malformed."""
 
     def register(examine: Examine) -> Examine:
-        if not _ID.fullmatch(id):
-            raise ValueError(f"'{id}' is no rule id: a letter and a number are expected")
-        for other in _rules.values():
-            if (other.id == id or other.name == name) and other.examine.__module__ != examine.__module__:
-                raise ValueError(f"two rules are called {id} or {name}")
-        _rules[id] = Rule(
-            id, name, title, why, cost, severity, silent_when, fires, silent, examine, fix=fix, default=default
-        )
+        made = Rule(id, name, title, why, cost, severity, silent_when, fires, silent, examine, fix, default)
+        _register(made, examine.__module__)
         return examine
 
     return register
+
+
+def host_rule(
+    *,
+    id: str,
+    name: str,
+    title: str,
+    why: str,
+    cost: Cost,
+    severity: Severity,
+    silent_when: tuple[str, ...],
+    fires: tuple[str, ...],
+    silent: tuple[str, ...],
+    default: bool = True,
+) -> Callable[[ExamineHost], ExamineHost]:
+    """The same for a rule that looks at the host functions that launch kernels."""
+
+    def register(examine: ExamineHost) -> ExamineHost:
+        made = Rule(id, name, title, why, cost, severity, silent_when, fires, silent, None, None, default, examine)
+        _register(made, examine.__module__)
+        return examine
+
+    return register
+
+
+def _register(made: Rule, module: str) -> None:
+    if not _ID.fullmatch(made.id):
+        raise ValueError(f"'{made.id}' is no rule id: a letter and a number are expected")
+    for other in _rules.values():
+        if (other.id == made.id or other.name == made.name) and _modules[other.id] != module:
+            raise ValueError(f"two rules are called {made.id} or {made.name}")
+    _rules[made.id], _modules[made.id] = made, module
 
 
 @cache

@@ -10,7 +10,7 @@ from agent.source.document import Document, parse
 from agent.source.edits import apply_edits
 from agent.source.slicing import device_slice
 
-MENDED = {"A1", "A3", "A4", "A5", "A8", "R4", "R6", "S1", "W1", "W4", "Y3", "Y4", "Y5"}
+MENDED = {"A1", "A3", "A4", "A5", "A8", "L14", "L19", "R4", "R6", "S1", "W1", "W4", "Y3", "Y4", "Y5"}
 
 
 def findings(document: Document, rule: str) -> list[Finding]:
