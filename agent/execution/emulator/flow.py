@@ -1,9 +1,11 @@
 """From a decoded kernel to one straight list of items: calls laid inline, guards turned into branches.
 
 Laying calls inline keeps the order of program counters that reconvergence needs (lowest first) and makes frames
-unnecessary; recursion would never end and is refused, as is a program that grows beyond reason.
+unnecessary. Recursion is laid out some levels deep, and who goes deeper is refused; a program that grows beyond reason
+is refused as a whole.
 """
 
+import math
 from collections.abc import Mapping
 
 from attrs import define, evolve, field
@@ -24,6 +26,9 @@ from agent.execution.emulator.pointers import callees, function_places
 
 MOST_ITEMS = 400_000
 MOST_DEPTH = 40
+MOST_LEVELS = 24  # of a function that calls itself in one place; fewer where it does so in several
+MOST_COPIES = 256
+MOST_RECURSIVE = 40_000  # items, beyond which no recursion is laid out any deeper
 _ENDS = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")
 _PURE_GUARD = frozenset(
     """
@@ -55,7 +60,8 @@ class Item:
     """``kind``: ``step``, ``branch`` (``guard`` and one target), ``jump``, ``table``, ``exit``, ``trap``, ``barrier``.
 
     ``targets`` are item numbers. ``guard`` of a step means that its result is kept only where it holds. ``added`` marks
-    items that stand for no instruction of their own (the branch around a guarded one).
+    items that stand for no instruction of their own (the branch around a guarded one), ``deep`` a call that is not laid
+    out: recursion goes no deeper.
     """
 
     kind: str
@@ -64,6 +70,7 @@ class Item:
     targets: tuple[int, ...] = ()
     guard: Guard | None = None
     added: bool = False
+    deep: bool = False
 
 
 @define(eq=False)
@@ -247,16 +254,24 @@ def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instructio
         kind = "trap" if target.name == "__assertfail" else "step"
         code.items.append(Item(kind, instruction, frame))
         return
-    if len(calls) >= MOST_DEPTH or callee.name in calls:
-        raise Refused(f"the recursive call of {callee.name} at line {instruction.line}")
     _emit_inline(module, code, frame, instruction, callee, calls)
+
+
+def _too_deep(code: Code, callee: Function, calls: tuple[str, ...]) -> bool:
+    if callee.name not in calls:
+        return len(calls) >= MOST_DEPTH
+    own = sum(
+        instruction.base == "call" and getattr(instruction.sources[0], "name", "") == callee.name
+        for instruction in callee.instructions
+    )
+    levels = MOST_LEVELS if own < 2 else int(math.log(MOST_COPIES, own))
+    return calls.count(callee.name) >= levels or len(calls) >= MOST_DEPTH or len(code.items) > MOST_RECURSIVE
 
 
 def _emit_call_by_pointer(
     module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]
 ) -> None:
-    """Every function that the pointer may lead to, one after the other, each behind a test of the pointer. One that is
-    under way already is left out: who gets there runs into a step that refuses."""
+    """Every function that the pointer may lead to, one after the other, each behind a test of the pointer."""
     flag, places, ends = Register("%leads", "pred", -1), function_places(module), []
     for callee in callees(module, frame.function, instruction):
         address = Immediate(places[callee.name][1], "int")
@@ -267,10 +282,7 @@ def _emit_call_by_pointer(
         code.items.append(Item("step", test, frame))
         skip = Item("branch", test, frame, (), Guard(flag, True), added=True)
         code.items.append(skip)
-        if callee.name in calls or len(calls) >= MOST_DEPTH:
-            code.items.append(Item("step", instruction, frame))
-        else:
-            _emit_inline(module, code, frame, instruction, callee, calls)
+        _emit_inline(module, code, frame, instruction, callee, calls)
         ends.append(Item("jump", instruction, frame, added=True))
         code.items.append(ends[-1])
         skip.targets = (len(code.items),)
@@ -284,6 +296,9 @@ def _emit_inline(
 ) -> None:
     arguments = instruction.sources[1]
     assert isinstance(arguments, Vector)
+    if _too_deep(code, callee, calls):
+        code.items.append(Item("step", instruction, frame, deep=True))
+        return
     own = _own(frame.function)
     symbols = {name: place for name, place in frame.symbols.items() if name not in own}
     for formal, actual in zip(callee.parameters, arguments.elements, strict=True):

@@ -17,7 +17,7 @@ from agent.execution.emulator import (
     steps_warp,
 )
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
-from agent.execution.emulator.instruction import Function, Immediate, Module, Register
+from agent.execution.emulator.instruction import Function, Immediate, Module
 from agent.execution.emulator.memory_use import may_be_shared, narrowest
 from agent.execution.emulator.race_sites import SiteFacts, site_facts
 from agent.execution.emulator.sites import Site, source_places
@@ -208,8 +208,8 @@ def _select(lowering: Lowering, step: Step) -> Step:
 def _external_call(lowering: Lowering) -> Step:
     """``vprintf`` prints nowhere and returns 0; any other function without a body is refused."""
     target = lowering.instruction.sources[0]
-    if isinstance(target, Register):
-        refusal = lowering.refuse("a recursive call through a pointer")
+    if lowering.item.deep:
+        refusal = lowering.refuse("recursion deeper than it is laid out")
 
         def refuse(values: list["np.ndarray"], batch: "object") -> None:
             raise refusal

@@ -1,4 +1,4 @@
-"""Calls through pointers: tables of functions, virtual functions, a pointer that leads nowhere."""
+"""Calls through pointers: tables of functions, virtual functions, a pointer that leads nowhere; and recursion."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_virtual_functions(options: tuple[str, ...]) -> None:
     np.testing.assert_array_equal(out["y"], np.where(np.arange(40) % 2, 3 * (x + 1) ** 2, x**2))
 
 
-def test_a_pointer_that_leads_nowhere_is_told_and_recursion_refused() -> None:
+def test_a_pointer_that_leads_nowhere_is_told() -> None:
     source = """typedef int (*Function)(int);
         __device__ __noinline__ int one(int a) { return a + 1; }
         __device__ Function kept;
@@ -66,5 +66,22 @@ def test_a_pointer_that_leads_nowhere_is_told_and_recursion_refused() -> None:
     answer, _ = run(build(source), launch("k", 1, 4, "y", 0), {"y": y})
     (fault,) = answer.faults
     assert fault.kind == "trap" and "pointer" in fault.message and fault.where.line == 7
-    answer, _ = run(build(source), launch("k", 1, 4, "y", 2), {"y": y})
-    assert answer.status == "refused" and "recursive call through a pointer" in answer.message
+    answer, out = run(build(source), launch("k", 1, 4, "y", 2), {"y": y})
+    assert answer.status == "ok" and out["y"].tolist() == [4, 4, 4, 4], answer
+
+
+@BOTH
+def test_recursion_some_levels_deep_and_no_deeper(options: tuple[str, ...]) -> None:
+    source = """__device__ __noinline__ int sum(int a) { return a < 1 ? 0 : a + sum(a - 1) % 17; }
+        __device__ __noinline__ int fib(int a) { return a < 2 ? a : fib(a - 1) + fib(a - 2); }
+        extern "C" __global__ void k(int* y, int n) {
+            y[threadIdx.x] = sum(threadIdx.x + n) * 100 + fib(threadIdx.x); }"""
+    built, y = build(source, *options), np.zeros(7, np.int32)
+    answer, out = run(built, launch("k", 1, 7, "y", 9), {"y": y})
+    assert answer.status == "ok", answer
+    sums = [0]
+    for a in range(1, 16):
+        sums.append(a + sums[-1] % 17)
+    assert out["y"].tolist() == [sums[9 + i] * 100 + (0, 1, 1, 2, 3, 5, 8)[i] for i in range(7)]
+    answer, _ = run(built, launch("k", 1, 7, "y", 40), {"y": y})
+    assert answer.status == "refused" and "recursion deeper" in answer.message
