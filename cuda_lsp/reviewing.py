@@ -54,12 +54,17 @@ def _as_json(review: Review) -> dict[str, Any]:
         "state": proposal.state,
         "title": proposal.named,
         "verdict": summary(proposal),
-        "evidence": list(evidence_lines(proposal.verdict)),
+        "evidence": [*evidence_lines(proposal.verdict), *_record(proposal)],
         "note": proposal.by_hand or proposal.note,
         "original": decoded(review.original),
         "proposed": None if review.proposed is None else decoded(review.proposed),
         "diff": review.diff.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
     }
+
+
+def _record(proposal: Proposal) -> tuple[str, ...]:
+    """Where the proof record is, while it is there: older ones go."""
+    return (f"proof record: {proposal.record}",) if proposal.record and Path(proposal.record).is_file() else ()
 
 
 def show_review(server: CudaServer, review: dict[str, Any]) -> None:

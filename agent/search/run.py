@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from attrs import define, evolve, field
 
-from agent.evaluation.judge import Judged, examine, judge
+from agent.evaluation.judge import examine, judge
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
@@ -18,6 +18,7 @@ from agent.search import events
 from agent.search.duplicates import machine_key
 from agent.search.facts import counters, facts
 from agent.search.host.edits import host_edits
+from agent.search.keeping import Kept
 from agent.search.node import Node
 from agent.search.options import SearchOptions
 from agent.search.select import changed_lines, front
@@ -27,8 +28,6 @@ from agent.workload.bind import bind
 from agent.workload.workload import Workload
 
 Emit = Callable[[events.Event], None]
-Keep = Callable[[Prepared, Node, Judged], None]
-"""Is told each verdict with what a proof record of it needs. What it is told is secret until the search is over."""
 
 CONFIRMING = 4.0
 """A full verdict takes about so many times as long as a screen, by measurement between three and seven."""
@@ -51,7 +50,7 @@ class Run:
     trace: Trace
     listener: Emit
     adviser: Adviser | None = None
-    keep: Keep | None = None
+    kept: Kept | None = None
     prepared: Prepared | None = None
     began: float = field(factory=time.monotonic)
     judged: list[Node] = field(factory=list)
@@ -83,13 +82,13 @@ class Run:
 
 
 def verdict_of(node: Node, prepared: Prepared, run: Run) -> Verdict:
-    """The verdict on a node, at the depth of ``prepared``."""
+    """The verdict on a node, at the depth of ``prepared``; kept where a record of it is wanted."""
     lossy = run.options.lossy
-    if run.keep is None:
+    if run.kept is None or not run.kept.wants(prepared):
         return judge(prepared, node.program, allow_lossy=lossy)
     judged = examine(prepared, node.program, allow_lossy=lossy)
     if not run.setting.cancelled():
-        run.keep(prepared, node, judged)
+        run.kept.keep(prepared, node, judged)
     return judged.verdict
 
 

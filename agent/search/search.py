@@ -14,12 +14,13 @@ from agent.ideas.adviser import Adviser
 from agent.models.budget import Metered
 from agent.search import events
 from agent.search.drafts import drafts
+from agent.search.keeping import Kept
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.proposal import propose as to_proposal
 from agent.search.repairs import mended
-from agent.search.run import Emit, Keep, Run, machine_key_of, verdict_of
+from agent.search.run import Emit, Run, machine_key_of, verdict_of
 from agent.search.select import WORTH_SHOWING, best_ratio, front, repeats, survivors
 from agent.search.trace import Trace
 from agent.search.tuning import tuned, words
@@ -47,13 +48,13 @@ def search(
     trace: Trace,
     emit: Emit,
     adviser: Adviser | None = None,
-    keep: Keep | None = None,
+    kept: Kept | None = None,
 ) -> Outcome:
     """Look for faster, right rewrites of ``kernel``. Each step is an event; none is proposed without a full verdict.
-    ``adviser`` is asked for ideas beside the catalogue. ``keep`` is told each verdict that is found here, for a record
-    to be written when the search is over."""
+    ``adviser`` is asked for ideas beside the catalogue. ``kept`` is given the verdicts that it wants, for records to be
+    written when the search is over."""
     root = Node("0", original, None, None, None)
-    run = Run(kernel, workload, root, setting, options, trace, emit, adviser, keep)
+    run = Run(kernel, workload, root, setting, options, trace, emit, adviser, kept)
     run.emit(
         events.Started(
             kernel.qualified_name,

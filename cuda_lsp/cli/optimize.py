@@ -214,7 +214,7 @@ def _search(
         trace,
         listen,
         adviser,
-        kept.keep if kept is not None else None,
+        kept,
     )
     if trace.problem:
         screen.note(trace.problem)

@@ -330,6 +330,7 @@ def _made(job: Job, rewrite: Rewrite, note: str) -> Proposal:
         by_hand=rewrite.by_hand,
         changed_lines=rewrite.changed_lines,
         note=note,
+        record=rewrite.record,
         folder=job.options.folder,
         created=time.time(),
         origin=rewrite.origin,

@@ -23,7 +23,8 @@ class Proposal:
     proposal is outdated, was rejected or failed. ``by_hand`` says what keeps us from applying it. ``proof`` is the key
     of what the verdict rests on; ``folder`` is where an unsaved document looks for settings; ``created`` is in seconds
     since 1970. ``taken_back``: it was accepted, and that was undone. ``origin`` says whose idea it is where it is not
-    the catalogue's. ``job`` is empty for one of an earlier server."""
+    the catalogue's. ``job`` is empty for one of an earlier server. ``record`` is the file of the verdict's proof
+    record."""
 
     id: str
     uri: str
@@ -45,6 +46,7 @@ class Proposal:
     created: float = 0.0
     taken_back: bool = False
     origin: str = ""
+    record: str = ""
 
     @property
     def named(self) -> str:

@@ -24,7 +24,7 @@ class Staged:
 class Rewrite:
     """A rewrite that passed, with what is needed to find its place again. ``proof`` is the key of what it was proved
     on; ``by_hand`` says what keeps it from being applied by us. ``origin`` says whose idea it is where it is not the
-    catalogue's."""
+    catalogue's. ``record`` is the file of its verdict's proof record, if it could be written."""
 
     title: str
     ideas: tuple[str, ...]
@@ -37,6 +37,7 @@ class Rewrite:
     by_hand: str
     changed_lines: int
     origin: str = ""
+    record: str = ""
 
 
 @frozen

@@ -5,6 +5,7 @@ from pathlib import Path
 from attrs import evolve
 
 from agent.ideas.idea import Scope
+from agent.search.keeping import Kept
 from agent.search.options import SearchOptions
 from agent.search.proposal import Proposal
 from agent.search.search import search
@@ -20,6 +21,7 @@ from cuda_lsp.worker.advising import Heard, adviser_of, origin
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Rewrite
 from cuda_lsp.worker.opening import open_task, setting_of
+from cuda_lsp.worker.records import keep_records
 from cuda_lsp.worker.tasks import Tell
 
 _ANSWERS = ("done", "budget", "nothing applicable", "no headroom")
@@ -46,20 +48,23 @@ def run(task: Task, tell: Tell) -> Ended:
     adviser = adviser_of(task, opened, tell)
     heard = Heard(tell, adviser)
     trace = open_trace(trace_key(opened, setting), fresh=False)
-    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, heard, adviser)
+    kept = Kept(asked.lossy, screens=False)
+    outcome = search(opened.program, opened.kernel, opened.workload, setting, options, trace, heard, adviser, kept)
     if outcome.reason == "broken original":
         return Ended(outcome.reason, f"the kernel breaks its own contract, mend it first: {outcome.message}")
     if outcome.reason not in _ANSWERS:
         raise CommandError(Exit.INPUT, f"{outcome.reason}: {outcome.message}")
     key = proof_key(opened.document, opened.kernel, opened.workload, opened.settings)
+    records, problem = keep_records(kept, outcome.proposals)
     rewrites = tuple(
         evolve(
             _rewrite(opened, proposal, key, asked.folder),
             origin=origin(proposal.candidate.ideas, adviser),
+            record=records.get(proposal.identifier, ""),
         )
         for proposal in outcome.proposals
     )
-    lines = (*heard.lines, *([trace.problem] if trace.problem else []))
+    lines = (*heard.lines, *filter(None, (trace.problem, problem)))
     return Ended(outcome.reason, outcome.message, rewrites, lines=lines, trouble=heard.trouble)
 
 
