@@ -17,8 +17,6 @@ from agent.execution.emulator.lanes import Lanes
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
 
-MOST_BARRIERS = 16
-
 
 @define(eq=False)
 class Arrival:

@@ -4,6 +4,7 @@ Covers what NVRTC and nvcc 12 and 13 write for sm_75 and newer, with inline asse
 is that of NVIDIA's "PTX ISA" manual, chapters 4 to 7 and 11.
 """
 
+import math
 import re
 
 from agent.execution.emulator.instruction import Function, Module, Variable
@@ -23,6 +24,7 @@ _FILE = re.compile(r'\s*(\d{1,9})\s+"([^"\n]*)"[^\n]*')
 _PARAMETERS = re.compile(r"\s*\(([^()]*(?:\(\.?\w+\)[^()]*)*)\)")
 _NAME = re.compile(rf"\s*({NAME})")
 _HEADER_END = re.compile(r"([^{;]*)([{;])")
+_CLUSTER = re.compile(r"\.reqnctapercluster\s+(\d{1,9})(?:\s*,\s*(\d{1,9}))?(?:\s*,\s*(\d{1,9}))?")
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d{1,9})(?:\s*,\s*(\d{1,9}))?(?:\s*,\s*(\d{1,9}))?")
 
 
@@ -132,6 +134,7 @@ def _function(reader: _Reader, entry: bool) -> None:
         instructions=tuple(body.instructions),
         max_threads=threads.get("reqntid") or threads.get("maxntid"),
         required_threads=threads.get("reqntid"),
+        cluster=math.prod(int(size) for sizes in _CLUSTER.findall(header) for size in sizes if size),
     )
     if end == ";":
         reader.externals[name] = function

@@ -232,7 +232,7 @@ def _emit_one(module: Module, code: Code, frame: Frame, instruction: Instruction
         items.append(Item("exit", instruction, frame))
     elif base == "trap":
         items.append(Item("trap", instruction, frame))
-    elif base in ("bar", "barrier") and "warp" not in instruction.modifiers:
+    elif base in ("bar", "barrier") and not _goes_on(instruction.modifiers):
         items.append(Item("barrier", instruction, frame))
     elif base == "call":
         _emit_call(module, code, frame, instruction, calls)
@@ -240,6 +240,11 @@ def _emit_one(module: Module, code: Code, frame: Frame, instruction: Instruction
         items.append(Item("step", instruction, frame))
     if skip is not None:
         skip.targets = (len(items),)
+
+
+def _goes_on(words: tuple[str, ...]) -> bool:
+    """Barriers at which no block of code ends: a warp's, and the arrival of a cluster, whose wait is the barrier."""
+    return "warp" in words or {"cluster", "arrive"} <= set(words)
 
 
 def _emit_call(module: Module, code: Code, frame: Frame, instruction: Instruction, calls: tuple[str, ...]) -> None:

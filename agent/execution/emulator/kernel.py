@@ -16,6 +16,7 @@ from agent.execution.emulator import (
     steps_tiles,
     steps_warp,
 )
+from agent.execution.emulator.clusters import check_clusters
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
 from agent.execution.emulator.memory_use import may_be_shared, narrowest
@@ -34,6 +35,7 @@ _STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
 # that has used up PATIENCE lets others go first
 STRONG, WEAK, SILENT = 625, 1, 0
 PATIENCE = 20_000
+MOST_BARRIERS = 16  # that a block has by number; the one after them is its cluster's
 
 
 @frozen
@@ -109,6 +111,7 @@ class Kernel:
 def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[str, int]]) -> Kernel:
     """Lower ``function``. Raises Refused, naming what this emulator does not know."""
     code = lay_out(module, function, addresses)
+    check_clusters(function, code.items)
     entries = Entries()
     sites = tuple(
         Site(index, item.instruction, function.name, *place)
@@ -237,6 +240,9 @@ def _end(lowering: Lowering, number: int, number_of: dict[int, int]) -> End:
 
 def _barrier(lowering: Lowering, number: int) -> End:
     instruction = lowering.instruction
+    if "cluster" in instruction.modifiers:
+        number_of_its_own = lowering.entries.literal(MOST_BARRIERS, "b32")
+        return End("barrier", (number + 1,), (number_of_its_own,), aligned=False)
     words = [word for word in instruction.modifiers if word not in ("cta", "aligned")]
     kind = words[0] if words else "sync"
     reduction = words[1] if kind == "red" and len(words) > 1 else ""

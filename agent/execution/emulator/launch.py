@@ -11,6 +11,7 @@ from agent.execution.device import Bytes
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.batch import Batch, Meter
 from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.clusters import SPECIALS
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
 from agent.execution.emulator.global_races import Ground, Traffic, ground_of
@@ -231,7 +232,10 @@ def _initial_value(
 
 def special(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, name: str) -> Array:
     """A special register as a value of the batch. Raises Refused for one that has no meaning here."""
-    register, _, axis = name.partition(".")
+    of_cluster = SPECIALS.get(name, name)
+    if isinstance(of_cluster, int):
+        return np.array([[of_cluster]])
+    register, _, axis = of_cluster.partition(".")
     index = "xyz".find(axis) if axis else -1
     thread = np.arange(threads)[None, :]
     if register in ("tid", "ctaid") and index >= 0:

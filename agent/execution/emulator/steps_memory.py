@@ -43,7 +43,7 @@ def access(lowering: Lowering) -> tuple[str, str, int]:
     space, count = "generic", 1
     for word in instruction.modifiers:
         name, _, scope = word.partition("::")
-        if name in _SPACES and scope in ("", "cta", "entry", "func"):
+        if name in _SPACES and scope in ("", "cta", "cluster", "entry", "func"):
             space = name
         elif word in ("v2", "v4", "v8"):
             count = int(word[1:])
@@ -177,7 +177,8 @@ def fence(lowering: Lowering) -> Step:
     return Step(run, (), ())
 
 
-@lowers("prefetch", "prefetchu", "nanosleep", "applypriority", "pmevent")
+@lowers("prefetch", "prefetchu", "nanosleep", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg")
 def nothing(lowering: Lowering) -> Step:
-    """Instructions without an effect on values."""
+    """Instructions without an effect on values. Kernels run one after the other, each as a whole: what a kernel that
+    depends on another (``griddepcontrol``) waits for has happened."""
     return Step(lambda values, batch: None, (), ())

@@ -309,6 +309,8 @@ def elect(lowering: Lowering) -> Step:
 
 @lowers("bar", "barrier")
 def warp_barrier(lowering: Lowering) -> Step:
+    if {"cluster", "arrive"} <= set(lowering.instruction.modifiers):
+        return Step(lambda values, batch: None, (), ())  # its wait is where threads meet
     if "warp" not in lowering.instruction.modifiers:
         raise lowering.refuse()
     mask, site = lowering.source(lowering.instruction.sources[0], "b32"), lowering.site

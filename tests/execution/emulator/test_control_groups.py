@@ -82,3 +82,31 @@ def test_without_it_blocks_race_and_with_blocks_left_out_it_is_refused() -> None
     assert {fault.kind for fault in answer.faults} == {"global-memory race"}
     answer, _ = run(with_headers(GRID.replace("SYNC", "grid.sync();")), step, buffers, blocks=lambda total: (0, 1))
     assert answer.status == "refused" and "whole grid" in answer.message
+
+
+CLUSTER = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void SIZE k(const int* x, int* y, int far) {
+    __shared__ int s[64];
+    auto cluster = cg::this_cluster();
+    s[threadIdx.x] = x[threadIdx.x];
+    cluster.sync();
+    int* theirs = cluster.map_shared_rank(s, cluster.block_rank() + far);
+    y[blockIdx.x * 64 + threadIdx.x] = theirs[63 - threadIdx.x] * 10 + cluster.num_blocks();
+    cluster.sync();
+}"""
+
+
+def test_a_cluster_is_one_block_and_larger_ones_are_refused() -> None:
+    x = np.arange(64, dtype=np.int32)
+    buffers, checks = {"x": x, "y": np.zeros(128, np.int32)}, frozenset({"races", "initialised", "barriers"})
+    built = with_headers(CLUSTER.replace("SIZE", ""))
+    answer, out = run(built, launch("k", 2, 64, "x", "y", 0), buffers, checks=checks)
+    assert answer.status == "ok", answer
+    np.testing.assert_array_equal(out["y"], np.tile(x[::-1] * 10 + 1, 2))
+    answer, _ = run(built, launch("k", 2, 64, "x", "y", 1), buffers, checks=checks)
+    (fault,) = answer.faults
+    assert fault.kind == "out-of-bounds read" and "cluster of one" in fault.message
+    larger = with_headers(CLUSTER.replace("SIZE", "__cluster_dims__(2, 1, 1)"))
+    answer, _ = run(larger, launch("k", 2, 64, "x", "y", 0), buffers, checks=checks)
+    assert answer.status == "refused" and "clusters of 2 blocks" in answer.message
