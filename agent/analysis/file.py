@@ -20,6 +20,7 @@ from agent.analysis.formulas import Formula, formula_of
 from agent.analysis.symbols import reference_takers
 from agent.analysis.syntax import text
 from agent.source.document import Document
+from agent.source.incremental import Fresh
 from agent.source.parsing import changed_range
 
 CONTAINERS = frozenset(
@@ -60,12 +61,18 @@ class _Item:
     formulas: tuple[tuple[str, Formula], ...] = ()
 
 
+_Kind = tuple[int, bool, int]
+
+
 @frozen(eq=False)
 class _Level:
-    """The items of a container: ``found`` says what each of the ``nodes`` gives, ``inner`` what was found in those that
-    are containers themselves, by their index, as far as that is known. ``broken``: there are parse errors."""
+    """The items of a container: where each begins and ends, how it was read, and what it says (``found``). ``inner``
+    is what was found in those that are containers themselves, by their index, as far as that is known. ``broken``:
+    there are parse errors."""
 
-    nodes: list[Node]
+    starts: list[int]
+    ends: list[int]
+    kinds: list[_Kind]
     found: list[_Item]
     inner: dict[int, "_Level"]
     broken: bool
@@ -78,10 +85,13 @@ class _Level:
 
 @frozen(eq=False)
 class _Reading:
+    """What is known of a file. ``without`` are words that its text is known to lack."""
+
     document: Document
     level: _Level
     items: list[_Item]
     facts: FileFacts
+    without: set[bytes]
 
 
 _readings: deque[_Reading] = deque(maxlen=8)
@@ -89,22 +99,70 @@ _readings: deque[_Reading] = deque(maxlen=8)
 
 def file_facts(document: Document) -> FileFacts:
     """What the file of a document says to all its kernels."""
+    return _read_file(document).facts
+
+
+def mentions(document: Document, word: bytes) -> bool:
+    """Whether the text of a document has a word, in which there is no brace. What one state of it lacks, the next can
+    have only where it was edited."""
+    there = _read_file(document)
+    if word in there.without:
+        return False
+    if word in document.text:
+        return True
+    there.without.add(word)
+    return False
+
+
+def _read_file(document: Document) -> _Reading:
     newest = list(_readings)[::-1]
     there = next((one for one in newest if one.document is document), None)
     if there is None:
-        before = next((one for one in newest if one.document.path == document.path), None)
-        there = _reading(document, before)
+        # what was read in haste may be wrong, and a careful reading does not rest on it
+        same = [one for one in newest if one.document.path == document.path and not one.document.hasty]
+        there = _edited(document, same) or _reading(document, same[0] if same else None)
         _readings.append(there)
-    return there.facts
+    return there
+
+
+def _edited(document: Document, known: Iterable[_Reading]) -> _Reading | None:
+    """What is known of a file of which one part was read anew, from what was known before; else None."""
+    fresh = document.fresh
+    before = next((one for one in known if fresh is not None and one.document.is_state(fresh.since)), None)
+    if fresh is None or before is None or (before.level.broken and not document.hasty):
+        return None
+    _readings.append(before)  # many states in haste may follow from this one
+    level = _patched(before.level, fresh)
+    part = document.text[fresh.start : fresh.end]
+    return _settled(document, level, before, {word for word in before.without if word not in part})
+
+
+def _patched(old: _Level, fresh: Fresh) -> _Level:
+    """The items of a file of which one part was read anew: both ends of it are ends of items."""
+    front, behind = bisect_right(old.ends, fresh.start), bisect_left(old.starts, fresh.old_end)
+    root, by = fresh.tree.root_node, fresh.end - fresh.old_end
+    part = _level(root, None, _Edit(fresh.start, fresh.start, fresh.end))
+    inner = {at: level for at, level in old.inner.items() if at < front}
+    return _Level(
+        starts=[*old.starts[:front], *part.starts, *[start + by for start in old.starts[behind:]]],
+        ends=[*old.ends[:front], *part.ends, *[end + by for end in old.ends[behind:]]],
+        kinds=[*old.kinds[:front], *part.kinds, *old.kinds[behind:]],
+        found=[*old.found[:front], *part.found, *old.found[behind:]],
+        inner=inner | {at + front: level for at, level in part.inner.items()},
+        broken=old.broken or root.has_error,
+    )
 
 
 def _reading(document: Document, before: _Reading | None) -> _Reading:
     old = before.document.blanked if before else b""
     edit = _Edit(*changed_range(old, document.blanked))
-    level = _level(document.tree.root_node, before.level if before else None, edit)
+    return _settled(document, _level(document.tree.root_node, before.level if before else None, edit), before, set())
+
+
+def _settled(document: Document, level: _Level, before: _Reading | None, without: set[bytes]) -> _Reading:
     items = level.telling
     facts = before.facts if before is not None and before.items == items else _facts(_merged(items))
-    return _Reading(document, level, items, facts)
+    return _Reading(document, level, items, facts, without)
 
 
 def _facts(whole: _Item) -> FileFacts:
@@ -119,7 +177,7 @@ def _facts(whole: _Item) -> FileFacts:
 
 
 _seen: dict[tuple[bytes, tuple[int, bool, int]], _Item] = {}
-MOST_ITEMS = 50_000
+MOST_ITEMS = 8_192
 _NOTHING = _Item()
 
 
@@ -135,40 +193,46 @@ class _Edit:
 def _level(container: Node, before: _Level | None, edit: _Edit) -> _Level:
     """What the items of a container give: those around the edit are read, of the others it is known."""
     nodes, broken = container.named_children, container.has_error
-    old = before or _Level([], [], {}, broken)
-    front, tail = _kept(nodes, old, edit, broken or old.broken)
-    back, behind = len(nodes) - tail, len(old.nodes) - tail
-    inner = {at: level for at, level in old.inner.items() if at < front}  # those behind the edit stand elsewhere now
+    new = _Level(
+        [node.start_byte for node in nodes], [node.end_byte for node in nodes], [_kind(node) for node in nodes],
+        [], {}, broken,
+    )  # fmt: skip
+    old = before or _Level([], [], [], [], {}, broken)
+    front, tail = _kept(new, old, edit, broken or old.broken)
+    back, behind = len(nodes) - tail, len(old.found) - tail
+    # those behind the edit stand elsewhere now
+    new.inner.update({at: level for at, level in old.inner.items() if at < front})
     alone = old.inner.get(front) if back - front == behind - front == 1 else None
-    found = []
+    new.found.extend(old.found[:front])
     for at in range(front, back):
         item, level = _read_item(nodes[at], alone, edit)
-        found.append(item)
+        new.found.append(item)
         if level is not None:
-            inner[at] = level
-    return _Level(nodes, [*old.found[:front], *found, *old.found[behind:]], inner, broken)
+            new.inner[at] = level
+    new.found.extend(old.found[behind:])
+    return new
 
 
-def _kept(nodes: Sequence[Node], old: _Level, edit: _Edit, broken: bool) -> tuple[int, int]:
+def _kept(new: _Level, old: _Level, edit: _Edit, broken: bool) -> tuple[int, int]:
     """How many items at the front and at the end are those from before. A parser reads the same text in the same way
     once it is between two items again; only where it recovers from errors, each item has to be compared."""
-    by, most = edit.end - edit.old_end, min(len(nodes), len(old.nodes))
-    front = min(bisect_right(items, edit.start, key=lambda node: node.end_byte) for items in (nodes, old.nodes))
-    ends = ((nodes, edit.end), (old.nodes, edit.old_end))
-    tail = min(len(items) - bisect_left(items, end, key=lambda node: node.start_byte) for items, end in ends)
-    tail = min(tail, most - front)
-    if broken or (front and not _same(nodes[front - 1], old.nodes[front - 1], 0)):
-        front = next((at for at in range(front) if not _same(nodes[at], old.nodes[at], 0)), front)
-    if broken or (tail and not _same(nodes[-tail], old.nodes[-tail], by)):
-        tail = next((at for at in range(tail) if not _same(nodes[-1 - at], old.nodes[-1 - at], by)), tail)
+    by, size, was = edit.end - edit.old_end, len(new.starts), len(old.starts)
+    front = min(bisect_right(level.ends, edit.start) for level in (new, old))
+    tail = min(size - bisect_left(new.starts, edit.end), was - bisect_left(old.starts, edit.old_end))
+    tail = min(tail, min(size, was) - front)
+
+    def same(at: int, other: int, by: int) -> bool:
+        place = (old.starts[other] + by, old.ends[other] + by)
+        return (new.starts[at], new.ends[at]) == place and new.kinds[at] == old.kinds[other]
+
+    if broken or (front and not same(front - 1, front - 1, 0)):
+        front = next((at for at in range(front) if not same(at, at, 0)), front)
+    if broken or (tail and not same(size - tail, was - tail, by)):
+        tail = next((at for at in range(tail) if not same(size - 1 - at, was - 1 - at, by)), tail)
     return front, tail
 
 
-def _same(node: Node, old: Node, by: int) -> bool:
-    return (node.start_byte, node.end_byte) == (old.start_byte + by, old.end_byte + by) and _kind(node) == _kind(old)
-
-
-def _kind(node: Node) -> tuple[int, bool, int]:
+def _kind(node: Node) -> _Kind:
     """Tells apart how the same text was read: next to a parse error, it is read in more ways than one."""
     return node.grammar_id, node.has_error, node.descendant_count
 

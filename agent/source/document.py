@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from attrs import field, frozen
@@ -10,7 +11,7 @@ from tree_sitter import Tree
 
 from agent.source.blanking import Blank, blank
 from agent.source.errors import SourceError, UnknownKernel
-from agent.source.incremental import State, advance, glance, state_of
+from agent.source.incremental import Fresh, State, advance, glance, state_of
 from agent.source.kernel import Kernel
 from agent.source.kernels import find_kernels
 from agent.source.launch import LaunchSite
@@ -81,14 +82,20 @@ class Document:
         """What the next state of the document is made from; None for one that was put together by hand."""
         return self._state(self) if callable(self._state) else self._state
 
+    @property
+    def fresh(self) -> Fresh | None:
+        """The part that was read anew where nothing else had to be looked at; None where more was."""
+        return self._state.fresh if isinstance(self._state, State) else None
+
+    def is_state(self, number: int) -> bool:
+        """Whether this is the state from which :attr:`fresh` of another counts."""
+        state = self.state
+        return state is not None and state.number == number
+
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """The offset at which each line begins; lines end at ``\\n`` only, as compilers count them."""
-        starts, at = [0], self.text.find(b"\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find(b"\n", at + 1)
-        return tuple(starts)
+        return (0, *accumulate(len(line) + 1 for line in self.text.split(b"\n")[:-1]))
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that bare or qualified name. Raises UnknownKernel, naming those that exist."""

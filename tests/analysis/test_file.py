@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.analysis import file
-from agent.analysis.file import FileFacts, file_facts
+from agent.analysis.file import FileFacts, file_facts, mentions
 from agent.source.document import parse
 
 ITEMS = [
@@ -22,6 +22,7 @@ ITEMS = [
     b"// a remark\n",
     b"enum { ONE = 1, TWO };\n",
 ]
+WORDS = [b"const", b"enum { ONE", b"x) ", b"7", b"a remark"]
 edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), st.sampled_from([*ITEMS, b"7", b"x", b"{", b" ", b"&"])))
 
 
@@ -39,6 +40,8 @@ def test_facts_after_edits_are_those_of_a_file_never_seen(text, changes):
         text = text[:at] + new + text[at + gone :]
         document = parse(text, "", document)
         found = file_facts(document)
+        for word in WORDS:
+            assert mentions(document, word) == (word in text)
         file._readings.clear()
         file._seen.clear()
         assert parts(found) == parts(file_facts(parse(text)))

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from hashlib import blake2b
 
 from agent.analysis.facts import analyse
-from agent.analysis.file import FileFacts, file_facts, restricted
+from agent.analysis.file import FileFacts, file_facts, mentions, restricted
 from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
 from agent.analysis.rules.finding import Finding, Hit, Mend, Place, Related, Repair, named
 from agent.analysis.rules.hosting import check_hosts
@@ -67,14 +66,12 @@ def check(
     return tuple(sorted((*own, *around), key=lambda one: one.span))
 
 
-@lru_cache(maxsize=8)
 def _is_hip(document: Document) -> bool:
-    return b"hip/" in document.text and _HIP.search(document.text) is not None
+    return mentions(document, b"hip/") and _HIP.search(document.text) is not None
 
 
-@lru_cache(maxsize=8)
 def _raises(document: Document) -> bool:
-    return any(word in document.text for word in _RAISES)
+    return any(mentions(document, word) for word in _RAISES)
 
 
 def _run(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from agent.analysis.file import mentions
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.source.span import Span
@@ -16,7 +17,7 @@ Lines = Mapping[int, tuple[str, ...]]
 
 def silenced(document: Document, kernel: Kernel, span: Span, inside: bool) -> tuple[str, ...]:
     """The names of rules that are silenced where a finding begins. ``inside``: in the kernel, not at a launch of it."""
-    lines = _lines(document)
+    lines = _lines(document) if mentions(document, b"cuda-lsp:") else {}
     if not lines:
         return ()
     line = document.line(span.start)
@@ -27,8 +28,6 @@ def silenced(document: Document, kernel: Kernel, span: Span, inside: bool) -> tu
 @lru_cache(maxsize=8)
 def _lines(document: Document) -> Lines:
     """Line -> the names that its comment silences."""
-    if b"cuda-lsp:" not in document.text:
-        return {}
     found: dict[int, tuple[str, ...]] = {}
     for match in _COMMENT.finditer(document.text):
         names = (
