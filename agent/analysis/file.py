@@ -178,6 +178,7 @@ def _facts(whole: _Item) -> FileFacts:
 
 _seen: dict[tuple[bytes, tuple[int, bool, int]], _Item] = {}
 MOST_ITEMS = 8_192
+"""About a kilobyte each, and every key that is typed makes one."""
 _NOTHING = _Item()
 
 

@@ -97,6 +97,8 @@ class Play:
     accepting: dict[int, Accepting] = field(factory=dict)
     unanswered: list[Json] = field(factory=list)
     perhaps: list[Accepting] = field(factory=list)
+    texts: dict[int, str | None] = field(factory=dict)
+    """What the server must know, by the number of the request that asks; None where it must know nothing."""
     asked: set[int] = field(factory=set)
     known: dict[str, Json] = field(factory=dict)
     gathering: bool = False
@@ -135,8 +137,7 @@ class Play:
         if found is None or not buffer.opened:
             return
         seen = self._review(buffer, found) if self.dice.random() < 0.6 else None
-        params = {"command": "cuda-lsp.accept", "arguments": [found["id"]]}
-        number = self.talk.ask("workspace/executeCommand", params)
+        number = self.talk.ask_command("cuda-lsp.accept", found["id"])
         if found["anchors"]:
             self.accepting[number] = Accepting(buffer.uri, found["anchors"], [buffer.told], seen)
         else:
@@ -314,21 +315,27 @@ class Play:
 
     # --- what must hold --------------------------------------------------------------------------------------------
 
-    def _holds(self) -> None:
+    def _holds(self, wait: bool = False) -> None:
+        """Asked after each step; most often the next is taken before the answer is there."""
         for buffer in self.buffers:
-            found = self.talk.command(TEXT, buffer.uri)
-            if not buffer.opened:
-                _check(found is None, "a document that was closed is known")
-                continue
-            if found is None:
-                raise Fault(f"{buffer.uri} is not known")
-            _check(found["text"] == buffer.told, f"the server has {found['text']!r}, the client {buffer.told!r}")
-            self.counts["compared"] += 1
-            if self.dice.random() < 0.2:
+            self.texts[self.talk.ask_command(TEXT, buffer.uri)] = buffer.told if buffer.opened else None
+            if buffer.opened and self.dice.random() < 0.15:
                 self._states(buffer)
+        if wait or self.dice.random() < 0.15:
+            for number in tuple(self.texts):
+                self._compare(number)
         self._responses()
 
+    def _compare(self, number: int) -> None:
+        found, told = self.talk.wait(number), self.texts.pop(number)
+        text = None if found is None else found["text"]
+        _check(text == told, f"the server has {text!r}, the client {told!r}")
+        self.counts["compared"] += 1
+
     def _responses(self) -> None:
+        self.talk.look()
+        for number in [number for number in self.texts if number in self.talk.answers]:
+            self._compare(number)
         for number in [number for number in self.accepting if number in self.talk.answers]:
             one, ok = self.accepting.pop(number), result(self.talk.answers.pop(number))
             self.counts["accepted" if ok else "not accepted"] += 1
@@ -372,7 +379,7 @@ class Play:
                 self.talk.answer(self.unanswered.pop(), {"applied": False})
             self._responses()
         self.tells(self.buffers[0])
-        self._holds()
+        self._holds(wait=True)
         for buffer in self.buffers:
             if buffer.opened:
                 if self.dice.random() < 0.1:

@@ -56,13 +56,19 @@ class Talk:
 
     def request(self, method: str, params: Any) -> Any:
         """Ask and wait. Raises Refused."""
-        number = self.ask(method, params)
+        return self.wait(self.ask(method, params))
+
+    def wait(self, number: int) -> Any:
+        """The result of what was asked. Raises Refused."""
         while number not in self.answers:
             self._hear(self._next())
         return result(self.answers.pop(number))
 
     def command(self, name: str, *arguments: Any) -> Any:
-        return self.request("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
+        return self.wait(self.ask_command(name, *arguments))
+
+    def ask_command(self, name: str, *arguments: Any) -> int:
+        return self.ask("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
 
     def answer(self, request: Json, value: Any) -> None:
         self.send({"id": request["id"], "result": value})
