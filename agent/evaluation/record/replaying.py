@@ -28,7 +28,7 @@ from agent.execution.targets import UnknownTarget, find_target
 from agent.source.document import parse
 from agent.source.errors import SourceError
 from agent.workload.errors import WorkloadError
-from agent.workload.plan import Plan
+from agent.workload.plan import Plan, Repeat, Step
 from agent.workload.program import Program
 
 LARGEST_SOURCE = 4 << 20
@@ -38,6 +38,12 @@ LARGEST_START = 4 << 30
 """Bytes of all buffers at the smallest sizes that the original is tried at: they are laid out before anything runs."""
 
 MOST_STEPS = 2_000_000_000
+
+DEEPEST = 16
+"""Repeats inside one another."""
+
+MOST = {"sizes": 32, "constants": 1000, "buffers": 200, "comparators": 200}
+"""Entries of a workload: each size is varied by itself, each buffer laid out."""
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 _ROOT = re.compile(r"[0-9a-f]{32}")
 _PLAIN_NAME = re.compile(r"[\w.+ -]{1,200}")
@@ -125,6 +131,12 @@ def _check(record: Record) -> None:
     _one_of("settings.prepared", asked.prepared, (SCREEN, FULL))
     _one_of("settings.special", asked.special, ("report", "refuse"))
     _one_of("settings.scope", asked.scope, ("drop-in", "relaunch", "plan"))
+    for what, most in MOST.items():
+        if len(getattr(record.workload, what)) > most:
+            raise RecordError(f"the record's workload has more than {most} {what}")
+    for plan in (record.workload.plan, record.plan):
+        if _depth(plan.steps) > DEEPEST:
+            raise RecordError(f"the record's plan has more than {DEEPEST} repeats inside one another")
     for arch in (asked.arch, *asked.architectures):
         if not _ARCH.fullmatch(arch):
             raise RecordError(f"{arch!r} is no architecture")
@@ -138,6 +150,10 @@ def _check(record: Record) -> None:
         find_target(asked.target)
     except UnknownTarget as error:
         raise RecordError(str(error)) from None
+
+
+def _depth(steps: tuple[Step, ...]) -> int:
+    return max((1 + _depth(step.body) if isinstance(step, Repeat) else 1 for step in steps), default=0)
 
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """Records whose maker knows the seal: they end with a message, and reach nothing of the machine's."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,34 @@ def test_a_source_that_is_too_large_is_refused(tmp_path: Path) -> None:
     data = put(put(golden(), ("candidate", "text"), text), ("candidate", "sha256"), text_hash(text))
     with pytest.raises(RecordError, match="larger than 4 MB"):
         _open(data, tmp_path)
+
+
+@pytest.mark.parametrize("depth", [20, 200, 5000])
+def test_a_plan_that_is_too_deep_is_refused(depth: int, tmp_path: Path) -> None:
+    """Whoever reads it would run out of stack, the reader of JSON first."""
+    inside = '{"step": "swap", "first": "x", "second": "y"}'
+    around = (
+        '{"step": "repeat", "count": "1", "variable": null, "start": null, "update": null, "condition": null, "body": ['
+    )
+    path = tmp_path / "deep.json"
+    text = json.dumps(golden()["plan"])
+    deep = text.replace('"steps": [', f'"steps": [{around * depth}{inside}{"]}" * depth}, ')
+    raw = json.dumps(golden()).replace(f'"plan": {text}, "settings"', f'"plan": {deep}, "settings"')
+    assert raw != json.dumps(golden())
+    path.write_text(raw)
+    with pytest.raises(RecordError):
+        try:
+            path.write_text(json.dumps(sealed(json.loads(raw))))
+        except RecursionError:
+            pass  # then nobody can seal it either
+        with reopened(read(path)):
+            pass
+
+
+def test_a_workload_with_too_many_parts_is_refused(tmp_path: Path) -> None:
+    many = [{**golden()["workload"]["sizes"][0], "name": f"n{i}"} for i in range(100)]
+    with pytest.raises(RecordError, match="more than 32 sizes"):
+        _open(put(golden(), ("workload", "sizes"), many), tmp_path)
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "../../../../../../etc/passwd", "secret.h"])
