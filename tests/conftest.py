@@ -1,7 +1,12 @@
-"""Shards that resume, for machines that can be had for minutes at a time: ``--shard FILE --shard-seconds N``.
+"""What all tests share.
 
-What passed is written to FILE together with a hash of the code. A later run of the same code leaves it out, so that run
-after run gets through all of it; when the time is up, the rest is skipped with that reason.
+Property tests have no limit on time: an example that a busy machine takes a second for is no failure. ``make test``
+runs them with the profile ``steady``, always the same examples, so that its outcome hangs on the code alone; plain
+``pytest`` draws new ones each time.
+
+Shards that resume, for machines that can be had for minutes at a time: ``--shard FILE --shard-seconds N``. What passed
+is written to FILE together with a hash of the code. A later run of the same code leaves it out, so that run after run
+gets through all of it; when the time is up, the rest is skipped with that reason.
 """
 
 import hashlib
@@ -11,8 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", settings.get_profile("drawn"), derandomize=True)
+settings.load_profile("drawn")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

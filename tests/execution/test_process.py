@@ -55,7 +55,7 @@ def test_a_child_knows_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HTTPS_PROXY", "http://user:sk-1234@proxy")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     one = child(tmp_path, monkeypatch, answer("dict(os.environ)"))
-    told = one.converse(ask, 20).log
+    told = one.converse(ask, 60).log
     one.close()
     assert "sk-1234" not in told and "CUDA_VISIBLE_DEVICES" in told
 
@@ -64,8 +64,8 @@ def test_what_native_code_prints_does_not_disturb_the_conversation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = child(tmp_path, monkeypatch, "os.write(1, b'noise on stdout'); print('more')\n" + answer("'quiet'"))
-    assert one.converse(ask, 20).log == "quiet"
-    assert one.converse(ask, 20).log == "quiet"
+    assert one.converse(ask, 60).log == "quiet"
+    assert one.converse(ask, 60).log == "quiet"
     one.close()
 
 
@@ -74,7 +74,7 @@ def test_a_slow_child_is_killed_in_time(tmp_path: Path, monkeypatch: pytest.Monk
     start = time.monotonic()
     with pytest.raises(ChildTimeout):
         one.converse(ask, 0.5)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 50
     assert not one.alive
 
 
@@ -91,17 +91,17 @@ def test_a_cancelled_child_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_crash_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = child(tmp_path, monkeypatch, "os.kill(os.getpid(), 11)")
     with pytest.raises(ChildDied, match="SIGSEGV"):
-        one.converse(ask, 20)
+        one.converse(ask, 60)
     two = child(tmp_path, monkeypatch, "os._exit(3)")
     with pytest.raises(ChildDied, match="exit code 3"):
-        two.converse(ask, 20)
+        two.converse(ask, 60)
 
 
 @posix
 def test_grandchildren_die_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "p = subprocess.Popen(['sleep', '300'])\n" + answer("p.pid")
     one = child(tmp_path, monkeypatch, body)
-    pid = int(one.converse(ask, 20).log)
+    pid = int(one.converse(ask, 60).log)
     one.close()
     assert gone(pid)
 
@@ -161,7 +161,7 @@ threading.Event().wait()
 def test_memory_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "try:\n    bytearray(4 << 30)\nexcept MemoryError:\n    " + answer("'enough'")
     one = child(tmp_path, monkeypatch, body, memory=2 << 30)
-    assert one.converse(ask, 20).log == "enough"
+    assert one.converse(ask, 60).log == "enough"
     one.close()
 
 
@@ -174,7 +174,7 @@ def test_a_reply_of_another_kind_is_a_dead_child(tmp_path: Path, monkeypatch: py
         return reply
 
     with pytest.raises(ChildDied):
-        one.converse(mistaken, 20)
+        one.converse(mistaken, 60)
     assert not one.alive
 
 
@@ -185,11 +185,11 @@ def test_our_own_mistakes_are_raised_as_they_are(tmp_path: Path, monkeypatch: py
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        one.converse(mistaken, 20)
+        one.converse(mistaken, 60)
     assert not one.alive
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
+def gone(pid: int, seconds: float = 30.0) -> bool:
     """Whether a process ends (or is a zombie that only its new parent has still to bury) within ``seconds``."""
     deadline = time.monotonic() + seconds
     while True:

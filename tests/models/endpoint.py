@@ -134,7 +134,7 @@ def cut(text: str) -> Turn:
     return turn
 
 
-def silent(seconds: float = 20.0) -> Turn:
+def silent(seconds: float = 100.0) -> Turn:
     """Takes the question and says nothing."""
 
     def turn(handler: Handler) -> None:
@@ -144,7 +144,7 @@ def silent(seconds: float = 20.0) -> Turn:
     return turn
 
 
-def endless(pause: float = 0.02, seconds: float = 20.0) -> Turn:
+def endless(pause: float = 0.02, seconds: float = 100.0) -> Turn:
     """Words without end."""
 
     def turn(handler: Handler) -> None:

@@ -125,7 +125,7 @@ def test_a_busy_endpoint_is_asked_again_when_it_says() -> None:
 def test_a_wait_beyond_the_time_allowed_is_not_waited() -> None:
     began = time.monotonic()
     problem = failure(error(429, "slow down", retry_after="3600"), seconds=30.0)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     assert problem.kind == "busy" and "3600 s" in str(problem)
 
 
@@ -252,13 +252,17 @@ def test_nothing_listens() -> None:
 @pytest.mark.parametrize("turn", [silent(), endless()], ids=["silent", "endless"])
 def test_cancelling_drops_the_connection_at_once(turn: Turn) -> None:
     stop = threading.Event()
-    with serving(turn) as endpoint:
-        threading.Timer(0.4, stop.set).start()
+
+    def asked(handler: Handler) -> None:
+        threading.Timer(0.3, stop.set).start()
+        turn(handler)
+
+    with serving(asked) as endpoint:
         began = time.monotonic()
         with pytest.raises(ModelError) as caught:
             ask(endpoint, cancelled=stop.is_set)
-        assert time.monotonic() - began < 3
-        assert endpoint.dropped.wait(3)
+        assert time.monotonic() - began < 50
+        assert endpoint.dropped.wait(50)
     assert caught.value.kind == "cancelled"
     assert caught.value.usage.requests == 1 and caught.value.usage.sent > 0
 
@@ -267,19 +271,19 @@ def test_cancelling_ends_a_wait_between_attempts() -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
     began = time.monotonic()
-    assert failure(error(429, "wait", retry_after="20"), cancelled=stop.is_set).kind == "cancelled"
-    assert time.monotonic() - began < 5
+    assert failure(error(429, "wait", retry_after="100"), cancelled=stop.is_set).kind == "cancelled"
+    assert time.monotonic() - began < 50
 
 
 def test_an_answer_that_takes_too_long() -> None:
-    problem = failure(endless(), seconds=0.5)
-    assert problem.kind == "timeout" and "0.5 s" in str(problem) and problem.usage.received > 0
+    problem = failure(endless(), seconds=2.0)
+    assert problem.kind == "timeout" and "2 s" in str(problem) and problem.usage.received > 0
 
 
 def test_an_answer_without_end_is_cut() -> None:
     with serving(endless(pause=0.0)) as endpoint:
         reply = ask(endpoint, tokens=10)
-        assert endpoint.dropped.wait(5)
+        assert endpoint.dropped.wait(50)
     assert reply.finish == "length" and len(reply.text) < 20_000
 
 

@@ -116,7 +116,7 @@ class Connected:
     async def titles(self) -> list[str]:
         return [lens.command.title for lens in await self.lenses() if lens.command]
 
-    async def shows(self, title: str, seconds: float = 5.0) -> bool:
+    async def shows(self, title: str, seconds: float = 60.0) -> bool:
         """Whether a lens says so, now or when the text has been read with care."""
         deadline = time.monotonic() + seconds
         while not (found := title in await self.titles()) and time.monotonic() < deadline:
@@ -125,7 +125,7 @@ class Connected:
 
     async def kernel(self, name: str) -> Any:
         """The kernel as a lens refers to it."""
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline:
             for lens in await self.lenses():
                 assert lens.command is not None and lens.command.arguments

@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_written_is_said(state: Path) -> None:
     assert answers.answer(HERE, "/p") is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(JSON)
 def test_no_file_but_one_with_a_plain_yes_allows_anything(state: Path, told: object) -> None:
     state.mkdir(exist_ok=True)

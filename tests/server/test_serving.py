@@ -76,7 +76,7 @@ def test_over_tcp():
         assert stream.readline().startswith(b"Content-Length")
         stream.close()
         connection.close()
-        server.wait(10)
+        server.wait(60)
 
 
 def connected(port):

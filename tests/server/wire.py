@@ -181,7 +181,7 @@ class Wire:
     def end(self) -> int:
         self.request("shutdown", None)
         self.note("exit", None)
-        return self.process.wait(10)
+        return self.process.wait(60)
 
     # --- hearing ---------------------------------------------------------------------------------------------------
 

@@ -127,10 +127,10 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_takes_linear_time(text):
     """Eight times the text takes about eight times as long; quadratic time would be sixty-four times as long."""
-    start = time.perf_counter()
+    start = time.process_time()
     blank(text[: len(text) // 8])
-    small = time.perf_counter() - start
-    start = time.perf_counter()
+    small = time.process_time() - start
+    start = time.process_time()
     blank(text)
-    whole = time.perf_counter() - start
-    assert whole < 2.0 + 24 * small  # a busy machine; quadratic time is tens of seconds here
+    whole = time.process_time() - start
+    assert whole < 5.0 + 24 * small  # quadratic time is tens of seconds here

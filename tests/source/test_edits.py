@@ -92,7 +92,7 @@ def applied(folder, name: str, old: bytes, new: bytes) -> bytes:
 
 
 @needs_git
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, texts, texts, st.sampled_from(["f.cu", "a b.cu"]))
 def test_splice_then_diff_is_byte_faithful(tmp_path, before, inside, after, name):
     text = before.replace(b"\0", b"") + b"\n" + TWO + after.replace(b"\0", b"")

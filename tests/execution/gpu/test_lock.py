@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,12 +32,12 @@ def test_who_times_is_alone(address: str, first: bool, second: bool) -> None:
     def hold() -> None:
         with lock.held(address, alone=first):
             entered.set()
-            leave.wait(5)
+            leave.wait(60)
             order.append("first leaves")
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(5)
+    entered.wait(60)
     threading.Timer(0.1, leave.set).start()
     with lock.held(address, alone=second):
         order.append("second enters")
@@ -57,26 +58,34 @@ def test_a_folder_that_cannot_be_written_is_said(address: str, monkeypatch: pyte
         assert "cannot be opened" in note
 
 
-def test_runs_that_come_later_wait_behind_who_wants_to_be_alone(address: str) -> None:
+def test_runs_that_come_later_wait_behind_who_wants_to_be_alone(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a card on which others run all the time would never be timed on."""
     order: list[str] = []
     first_may_go = threading.Event()
+    waiting: set[int | None] = set()
+
+    def sleep(seconds: float) -> None:
+        waiting.add(threading.current_thread().ident)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(lock, "time", SimpleNamespace(sleep=sleep))
 
     def hold(word: str, alone: bool, until: threading.Event | None = None) -> threading.Thread:
         def body() -> None:
             with lock.held(address, alone):
                 order.append(word)
                 if until is not None:
-                    until.wait(5)
+                    until.wait(60)
 
         thread = threading.Thread(target=body)
         thread.start()
-        time.sleep(0.1)
+        while word not in order and thread.ident not in waiting:
+            time.sleep(0.01)
         return thread
 
     threads = [hold("runs", False, first_may_go), hold("times", True), hold("runs later", False)]
     assert order == ["runs"]
     first_may_go.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert order == ["runs", "times", "runs later"]

@@ -1,6 +1,5 @@
 """Which process runs what: one for each program, fresh ones for timing, none when idle."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 from attrs import define
 
 from agent.execution.gpu import runners
-from agent.execution.gpu.runners import KEPT, Runners
+from agent.execution.gpu.runners import IDLE_SECONDS, KEPT, Runners
 from agent.execution.process import ChildDied
 
 
@@ -28,6 +27,34 @@ class Process:
 
     def close(self) -> None:
         self.alive = False
+
+
+@define(eq=False)
+class Timer:
+    """The timer of :mod:`threading`, wound by hand."""
+
+    seconds: float
+    rings: Callable[[], None]
+    daemon: bool = False
+    waits: bool = False
+
+    def start(self) -> None:
+        self.waits = True
+
+    def cancel(self) -> None:
+        self.waits = False
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
+    made: list[Timer] = []
+
+    def wound(seconds: float, rings: Callable[[], None]) -> Timer:
+        made.append(Timer(seconds, rings))
+        return made[-1]
+
+    monkeypatch.setattr(runners.threading, "Timer", wound)
+    return made
 
 
 @pytest.fixture
@@ -113,26 +140,23 @@ def test_programs_are_let_go_before_a_timing(started: list[Process]) -> None:
     assert not started[0].alive and pool.count == 0
 
 
-def test_all_are_let_go_when_idle(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners, "IDLE_SECONDS", 0.1)
+def test_all_are_let_go_when_idle(started: list[Process], timers: list[Timer]) -> None:
     pool = Runners()
     pool.keep("a", pool.of("a")[0])
     pool.ready(1)
     pool.rest()
-    deadline = time.monotonic() + 5
-    while pool.count and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(process.alive for process in started)
+    (idle,) = timers
+    assert idle.waits and idle.seconds == IDLE_SECONDS and pool.count
+    idle.rings()
+    assert not pool.count and not any(process.alive for process in started)
 
 
-def test_work_keeps_them_from_being_idle(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners, "IDLE_SECONDS", 0.1)
+def test_work_keeps_them_from_being_idle(started: list[Process], timers: list[Timer]) -> None:
     pool = Runners()
     pool.keep("a", pool.of("a")[0])
     pool.rest()
     child, fresh = pool.of("a")
-    time.sleep(0.3)
-    assert not fresh and child.alive
+    assert not fresh and child.alive and not any(timer.waits for timer in timers)
     pool.close()
 
 
