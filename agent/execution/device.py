@@ -240,7 +240,8 @@ class Answer:
     output asked for (partial after a fault). ``written`` marks per byte what the run wrote, where the device can tell
     (None otherwise).
     ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one. ``changed`` are
-    the watched buffers that the run wrote to, ``digests`` those of the outputs with parts.
+    the watched buffers that the run wrote to, ``digests`` those of the outputs with parts. ``inexact`` names the
+    opcodes of the emulated kernels whose results PTX does not define to the bit (see ``emulator.exactness``).
     """
 
     status: str
@@ -254,6 +255,7 @@ class Answer:
     complete: bool = True
     changed: frozenset[str] = frozenset()
     digests: Mapping[str, Digest] = field(factory=dict)
+    inexact: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -12,8 +12,10 @@ from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, 
 from agent.execution.emulator.addresses import FIRST_BUFFER
 from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimit
 from agent.execution.emulator.buffers import EAGER, EAGER_OF_FEW, Buffer, fill_from, new_buffer
+from agent.execution.emulator.exactness import inexact
 from agent.execution.emulator.faults import FaultLog, TooManyFaults
 from agent.execution.emulator.flow import Refused
+from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
@@ -34,6 +36,7 @@ class Run:
     meter: Meter
     counters: list[LaunchCounters] = field(factory=list)
     complete: bool = True
+    kernels: dict[str, Kernel] = field(factory=dict)
 
 
 class Emulator:
@@ -157,6 +160,7 @@ def _buffer(run: Run, name: str) -> Buffer:
 def _launch(run: Run, launch: BoundLaunch) -> None:
     request = run.request
     kernel = run.loaded.kernel(request.build.entries.get(launch.kernel, launch.kernel))
+    run.kernels[kernel.name] = kernel
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     numbers = np.arange(total)
     if request.blocks is not None:
@@ -192,7 +196,10 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
         assert buffer.written is not None
         written[name] = buffer.written[buffer.start : buffer.stop].view(bool)
     complete = run.complete and not message
-    return Answer(status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete)
+    rounded = inexact(site.instruction for kernel in run.kernels.values() for site in kernel.sites)
+    return Answer(
+        status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded
+    )
 
 
 def _named(run: Run, fault: Fault) -> Fault:

@@ -81,6 +81,11 @@ def rule(
     return register
 
 
+def bases() -> frozenset[str]:
+    """The base opcodes that any rule is for."""
+    return frozenset(base for base, _ in _RULES)
+
+
 def flatten(operands: Iterable[Operand | None]) -> tuple[Operand | None, ...]:
     """The operands with every vector replaced by its elements; a sink is None."""
     flat: list[Operand | None] = []

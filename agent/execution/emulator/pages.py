@@ -1,0 +1,76 @@
+"""The emulator's page of documentation, made by asking it what it runs:
+``python -m agent.execution.emulator.pages > docs/emulator.md``."""
+
+import sys
+import textwrap
+
+from agent.execution.emulator.coverage import ISA, forms, refused, runs
+
+_TOP = """# The emulator
+
+It runs the PTX that NVRTC makes of a kernel, on the CPU, every lane of every block, and watches. No GPU is needed. What
+it does not know it refuses, by name, and the verdict lists that as not checked: it never guesses.
+
+This page is made by asking it (`python -m agent.execution.emulator.pages > docs/emulator.md`).
+
+## What it sees
+
+Each access out of bounds, misaligned, through a null pointer, of bytes that nothing has written, or to constant memory;
+races on shared and on global memory; barriers that threads of a block reach at different places, and those that nobody
+leaves; shuffles from lanes that take no part; instructions of a whole warp with lanes missing; an `mbarrier` that was
+not initialised or gets more arrivals than it expects. Each report has the source line, block, thread, and the other
+party.
+
+Of races: a barrier of the block orders its threads, `__syncwarp` those of a warp, an `mbarrier` those who wait after
+those who arrived (and what their warps did before they last met), a fence followed by a flag or an atomic the blocks. A
+shuffle, a vote or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address.
+
+Copies by `cp.async` are written when they are waited for, or when their barrier hears of them. A bulk copy is done at
+once by the thread that asks for it: others who do not wait race with it, the missing wait of that thread itself is not
+seen. A fence between proxies has nothing left to do here, and a missing one is not seen.
+
+## To the bit, and within error
+
+What PTX defines to the bit is exact to the bit. Where it does not, a card and the emulator agree within error only, and
+an answer names the instructions (`Answer.inexact`):
+
+- functions named `.approx` and quotients named `.full`: computed in float64 here and rounded once; a card stays within
+  the largest error that the PTX ISA gives for each;
+- matrix products of floats (`mma`, `wmma`): products are exact, sums are made in float64 and rounded once. PTX leaves
+  the order and the bits of a card's sums open. The two differ by at most (K + 2) * 2^-23 times the sum of the
+  magnitudes of the products and the accumulator; by one rounding to f16 more where the accumulator is f16; in f64 by
+  (K + 1) * 2^-53;
+- sums of floats by atomics: lanes go in order here, in any order on a card.
+
+The layout of `wmma` fragments, which PTX leaves open, is that of `mma` (as on cards from sm_80 on).
+
+## Launches
+
+A launch is cooperative where the kernel asks for it (`this_grid().sync()`); with blocks left out, as in samples of
+large launches, that barrier is refused. A cluster is one block. Calls are laid inline; a call through a pointer leads
+to each function whose address is taken; recursion is laid out 24 levels deep, less where a function calls itself in
+several places, and who goes deeper is refused. `printf` prints nowhere.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [_TOP, "## Instructions that run\n", "At least in the forms that NVRTC writes for sm_75 to sm_90.\n"]
+    for section, names in ISA.items():
+        known = [f"`{base}`" for base in names.split() if runs(base)]
+        if known:
+            lines.append(_item(section, known))
+    lines += ["", "## Instructions that are refused\n"]
+    lines += [_item(section, [f"`{base}`" for base in names]) for section, names in refused().items()]
+    lines.append("\nOf the others, these forms:\n")
+    lines += [f"- `{form.text}`" for form in forms() if form.why]
+    lines.append("\nAnd functions without a body: `malloc` and `free` on the device, launches from the device.")
+    return "\n".join(lines) + "\n"
+
+
+def _item(section: str, names: list[str]) -> str:
+    return textwrap.fill(f"- {section}: {', '.join(names)}", 118, subsequent_indent="  ", break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
