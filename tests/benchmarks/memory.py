@@ -1,11 +1,11 @@
 """Whether memory stays flat, and what is known of a text stays what a parse from scratch knows, over 200,000 edits in
 this process and 20,000 through the language server.
 
-Run ``python -m tests.benchmarks memory``; ``CUDA_LSP_EDITS`` is another number of edits. In this process three
-documents take turns: a small one and a crowded one (namespaces, macros, templates, CRLF, bytes that are no text), in
-which anything is typed anywhere and each text is compared with a parse from scratch, and one of 10,000 lines, in which
-lines are typed key by key and texts are compared now and then. The server gets such keys as fast as it answers, with a
-pause now and then in which it compiles and reads with care.
+Run ``python -m tests.benchmarks memory``; ``CUDA_LSP_EDITS`` is another number of edits, ``CUDA_LSP_SEED`` another seed.
+In this process three documents take turns: a small one and a crowded one (namespaces, macros, templates, CRLF, bytes
+that are no text), in which anything is typed anywhere and each text is compared with a parse from scratch, and one of
+10,000 lines, in which lines are typed key by key and texts are compared now and then. The server gets such keys as fast
+as it answers, with a pause now and then in which it compiles and reads with care.
 """
 
 import itertools
@@ -37,7 +37,7 @@ COMPARED = 1000
 LINE = "    float größe = x[row * cols + t] + 1.0f; // 🚀"
 PLACE = b"    s[t] = sum;"
 MIB = 1 << 20
-SEED = 20240607
+SEED = int(os.environ.get("CUDA_LSP_SEED", "20240607"))
 
 
 @define

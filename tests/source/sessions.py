@@ -41,7 +41,9 @@ def keys(start: bytes, line: str, above: bytes, dice: random.Random) -> Iterator
 
 
 def known(document: Document, text: bytes) -> tuple[Document, str]:
-    """The next state of ``document``, and in what it differs from a parse from scratch, read in haste or with care."""
-    hasty, careful, scratch = parse(text, "", document, hasty=True), parse(text, "", document), parse(text)
-    found = differences(careful, scratch)
-    return careful, found or ("" if hasty.hasty else differences(hasty, scratch))
+    """The next state of ``document`` as an editor's server gets at it (in haste, and with care where haste does not
+    tell all), and in what it differs from a parse from scratch."""
+    found = parse(text, "", document, hasty=True)
+    if found.hasty:
+        found = parse(text, "", document)
+    return found, differences(found, parse(text))
