@@ -1,6 +1,7 @@
 """Records whose maker knows the seal: they end with a message, and reach nothing of the machine's."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,22 +75,18 @@ def test_a_source_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_a_plan_that_is_too_deep_is_refused(depth: int, tmp_path: Path) -> None:
     """Whoever reads it would run out of stack, the reader of JSON first."""
     inside = '{"step": "swap", "first": "x", "second": "y"}'
-    around = (
-        '{"step": "repeat", "count": "1", "variable": null, "start": null, "update": null, "condition": null, "body": ['
-    )
+    empty = ", ".join(f'"{name}": null' for name in ("variable", "start", "update", "condition"))
+    around = f'{{"step": "repeat", "count": "1", {empty}, "body": ['
     path = tmp_path / "deep.json"
     text = json.dumps(golden()["plan"])
     deep = text.replace('"steps": [', f'"steps": [{around * depth}{inside}{"]}" * depth}, ')
     raw = json.dumps(golden()).replace(f'"plan": {text}, "settings"', f'"plan": {deep}, "settings"')
     assert raw != json.dumps(golden())
     path.write_text(raw)
-    with pytest.raises(RecordError):
-        try:
-            path.write_text(json.dumps(sealed(json.loads(raw))))
-        except RecursionError:
-            pass  # then nobody can seal it either
-        with reopened(read(path)):
-            pass
+    with suppress(RecursionError):  # then nobody can seal it either
+        path.write_text(json.dumps(sealed(json.loads(raw))))
+    with pytest.raises(RecordError), reopened(read(path)):
+        pass
 
 
 def test_a_workload_with_too_many_parts_is_refused(tmp_path: Path) -> None:
