@@ -9,7 +9,7 @@ from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.mending import replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import callee, is_barrier, statements, text
+from agent.analysis.syntax import callee, is_barrier, statements, text, walk
 
 FIRES = """\
 __global__ void shift(const float* x, float* y) {
@@ -39,7 +39,7 @@ __global__ void shift(const float* x, float* y) {
 """
 _ACTS = frozenset(
     (
-        *("subscript_expression", "pointer_expression", "gnu_asm_expression", "lambda_expression", "field_expression"),
+        *("subscript_expression", "pointer_expression", "gnu_asm_expression", "lambda_expression"),
         *("return_statement", "break_statement", "continue_statement", "goto_statement"),
     )
 )
@@ -79,30 +79,23 @@ def idle_barrier(view: View) -> Iterator[Hit]:
 
 
 def _acts(statement: Node, view: View) -> bool:
-    """Whether a statement may touch memory that others see."""
-    inside = (node for kind in _ACTS for node in view.nodes(kind) if _within(node, statement))
-    if any(node.type != "field_expression" or not _own_place(node) for node in inside):
+    """Whether a statement may touch memory that others see, or lead elsewhere."""
+    return any(_is_act(node, view) for node in walk(statement))
+
+
+def _is_act(node: Node, view: View) -> bool:
+    if node.type in _ACTS or node.type.startswith("preproc_"):
         return True
-    if statement.type.startswith("preproc_"):
-        return True
-    if any(_is_shared(name, view) for name in view.nodes("identifier") if _within(name, statement)):
-        return True
-    return any(callee(call) not in PURE for call in view.facts.calls if _within(call, statement))
+    if node.type == "call_expression":
+        return callee(node) not in PURE
+    return node.type == "identifier" and _is_shared(node, view)
 
 
 def _is_shared(name: Node, view: View) -> bool:
     """A variable of the block, or what is not known: a reference, a name from outside the kernel."""
     symbol = view.facts.symbols.resolve(name)
     if symbol is None:
-        return bool(view.facts.symbols.outside(text(name))) and text(name) not in (*BUILT_IN, *PURE)
+        known = text(name) in BUILT_IN or text(name) in PURE
+        return not known and bool(view.facts.symbols.outside(text(name)))
     declared = symbol.declarator.parent
     return symbol.space == "shared" or (declared is not None and declared.type == "reference_declarator")
-
-
-def _within(node: Node, statement: Node) -> bool:
-    return statement.start_byte <= node.start_byte and node.end_byte <= statement.end_byte
-
-
-def _own_place(node: Node) -> bool:
-    base = node.child_by_field_name("argument")
-    return base is not None and base.type == "identifier"

@@ -51,9 +51,10 @@ FULL = 0xFFFFFFFF
     silent=(NAMED, HALF),
 )
 def mask_without_caller(view: View) -> Iterator[Hit]:
-    if view.everyone is None or view.threads is None:
+    calls = view.calls(TAKES_MASK)
+    if not calls or view.threads is None or view.everyone is None:
         return
-    for call in view.calls(TAKES_MASK):
+    for call in calls:
         given = arguments(call)
         mask = value(given[0], view.facts.scope).constant if given else None
         if mask is None or mask & FULL == FULL:

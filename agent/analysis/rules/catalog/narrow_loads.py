@@ -48,6 +48,8 @@ def narrow_loads(view: View) -> Iterator[Hit]:
     for access in view.facts.accesses:
         if access.space != "global" or access.index is None or access.name in written or access.root is None:
             continue
+        if any(factor % LANES for product, factor in access.index.terms if product):
+            continue
         shift = dict(access.index.terms).get((), 0)
         base = access.index - number(shift % LANES)
         if not _steps_by_four(base) or view.element_bytes(access) != 4:

@@ -53,7 +53,7 @@ WIDE = ("i64", "u64")
 )
 def narrow_product(view: View) -> Iterator[Hit]:
     for symbol in view.facts.symbols.all():
-        if symbol.space != "local" or symbol.is_memory or symbol.init is None or from_c_type(symbol.type) not in WIDE:
+        if symbol.space != "local" or symbol.init is None or symbol.is_memory or not _is_wide(symbol.type):
             continue
         product = _product(bare(symbol.init), view)
         if product is not None and _meets_wide(symbol, view):
@@ -64,6 +64,10 @@ def narrow_product(view: View) -> Iterator[Hit]:
                 f"{symbol.name}",
                 mend=_widened(left, symbol),
             )
+
+
+def _is_wide(written: str) -> bool:
+    return any(word in written for word in ("64", "long", "size_t")) and from_c_type(written) in WIDE
 
 
 def _widened(left: Node | None, symbol: Symbol) -> Mend | None:

@@ -53,13 +53,11 @@ CHANGES = 4
     silent=(WHOLE,),
 )
 def split_warps(view: View) -> Iterator[Hit]:
-    if not view.warps:
-        return
     for branch in view.nodes("if_statement"):
         condition, other = branch.child_by_field_name("condition"), branch.child_by_field_name("alternative")
-        if condition is None or other is None or not _alternates(condition, view):
+        if condition is None or other is None or not _long(other, view):
             continue
-        if _long(branch.child_by_field_name("consequence"), view) and _long(other, view):
+        if _long(branch.child_by_field_name("consequence"), view) and _alternates(condition, view):
             yield hit(
                 branch,
                 f"`{' '.join(text(condition).strip('()').split())[:60]}` changes from lane to lane, so each warp runs "
@@ -68,6 +66,8 @@ def split_warps(view: View) -> Iterator[Hit]:
 
 
 def _alternates(condition: Node, view: View) -> bool:
+    if not view.warps:
+        return False
     decision = decide(condition, view.facts.scope, view.warps[0])
     if not decided(decision) or np.ndim(decision[0]) == 0:
         return False

@@ -40,15 +40,9 @@ __global__ void matvec(const int* rows, const float* a, const float* x, float* y
     default=False,
 )
 def uneven_loop(view: View) -> Iterator[Hit]:
-    ends = {
-        access.node.start_byte
-        for access in view.facts.accesses
-        if access.space == "global" and access.index is not None and _moves(access.index.coefficient("threadIdx.x"))
-    }
     for loop in view.facts.loops:
-        if _loaded(loop, ends) and any(
-            one.space == "global" and one.reads for one in view.facts.accesses_in(loop.body)
-        ):
+        inside = view.facts.accesses_in(loop.body)
+        if _is_loaded(loop, view) and any(one.space == "global" and one.reads for one in inside):
             yield hit(
                 loop.bound_node,
                 f"each thread loops up to its own `{' '.join(text(loop.bound_node).split())[:50]}`: a warp takes as "
@@ -56,11 +50,13 @@ def uneven_loop(view: View) -> Iterator[Hit]:
             )
 
 
-def _moves(slope: object) -> bool:
-    return bool(getattr(slope, "terms", ()))
-
-
-def _loaded(loop: Loop, ends: set[int]) -> bool:
-    """Whether the bound is an element that each thread has another of."""
+def _is_loaded(loop: Loop, view: View) -> bool:
+    """Whether the number of turns is an element, or made from one, that each thread has another of."""
     names = [atom.name for atom in (loop.bound - loop.start).atoms if atom.name.startswith("<")]
-    return any(int(name.rsplit(">", 1)[1]) in ends for name in names)
+    places = {int(name.rsplit(">", 1)[1]) for name in names}
+    for access in view.facts.accesses if places else ():
+        if access.node.start_byte in places and access.space == "global" and access.index is not None:
+            slope = access.index.coefficient("threadIdx.x")
+            if slope is not None and slope.terms:
+                return True
+    return False

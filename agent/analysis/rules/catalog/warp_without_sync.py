@@ -7,7 +7,6 @@ from tree_sitter import Node
 from agent.analysis.accesses import Access
 from agent.analysis.coalescing import WARP
 from agent.analysis.dependence import PURE
-from agent.analysis.guards import guards
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
@@ -82,7 +81,7 @@ def warp_without_sync(view: View) -> Iterator[Hit]:
 def _pairs(accesses: list[Access], view: View) -> Iterator[tuple[Access, Access]]:
     """(write, read of another lane's element in a later statement) with nothing between that may wait."""
     for write in accesses:
-        if not write.writes or not _in_one_warp(write.node, view):
+        if not write.writes or not _in_one_warp(write, view):
             continue
         for read in accesses:
             if read.node.start_byte < _end(write.node) or not read.reads or read.writes or not _close(write, read):
@@ -112,10 +111,9 @@ def _together(write: Access, read: Access) -> bool:
     return above is not None and above.type == "compound_statement"
 
 
-def _in_one_warp(node: Node, view: View) -> bool:
+def _in_one_warp(access: Access, view: View) -> bool:
     return any(
-        guard.kind == "if" and guard.taken and _first_warp(guard.condition, view)
-        for guard in guards(node, view.facts.node)
+        guard.kind == "if" and guard.taken and _first_warp(guard.condition, view) for guard in view.guards(access)
     )
 
 
