@@ -1,7 +1,7 @@
 """Whether memory stays flat, and what is known of a text stays what a parse from scratch knows, over 200,000 edits in
 this process and 20,000 through the language server.
 
-Run ``python -m tests.benchmarks memory``; ``CUDA_LSP_EDITS`` is another number of edits, ``CUDA_LSP_SEED`` another seed.
+Run ``python -m tests.benchmarks memory``; ``CUDA_LSP_EDITS`` is another number of edits, ``CUDA_LSP_SEED`` another.
 In this process three documents take turns: a small one and a crowded one (namespaces, macros, templates, CRLF, bytes
 that are no text), in which anything is typed anywhere and each text is compared with a parse from scratch, and one of
 10,000 lines, in which lines are typed key by key and texts are compared now and then. The server gets such keys as fast
