@@ -2,6 +2,7 @@
 
 import operator as op
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +55,13 @@ def _of(parent: Node, child: Node) -> Iterator[Guard]:
         if left is not None and not contains(left, child):
             yield Guard(left, text(parent.child_by_field_name("operator")) == "&&", "if", parent)
     elif parent.type == "compound_statement":
-        for before in statements(parent):
-            if before.start_byte >= child.start_byte:
-                break
-            yield from _exits(before)
+        yield from (exit_ for exit_ in _exits_of(parent) if exit_.node.start_byte < child.start_byte)
+
+
+@lru_cache(maxsize=64)
+def _exits_of(block: Node) -> tuple[Guard, ...]:
+    """Those of a block's own statements: they are asked for at each access in it."""
+    return tuple(found for statement in statements(block) for found in _exits(statement))
 
 
 def _exits(statement: Node) -> Iterator[Guard]:

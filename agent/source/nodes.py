@@ -59,12 +59,19 @@ def descendants(node: Node, *types: str) -> Iterator[Node]:
     nodes again and again, so that what is below them is remembered a while."""
     if node.end_byte - node.start_byte > _MOST_REMEMBERED:
         return (below for below in walk(node) if below.type in types)
-    return iter([below for below, kind in _below(node) if kind in types])
+    everything, by_type = _below(node)
+    if len(types) == 1:
+        return iter(by_type.get(types[0], ()))
+    return iter([below for below, kind in everything if kind in types])
 
 
-@lru_cache(maxsize=16)
-def _below(node: Node) -> tuple[tuple[Node, str], ...]:
-    return tuple([(below, below.type) for below in walk(node)])
+@lru_cache(maxsize=32)
+def _below(node: Node) -> tuple[list[tuple[Node, str]], dict[str, list[Node]]]:
+    everything = [(below, below.type) for below in walk(node)]
+    by_type: dict[str, list[Node]] = {}
+    for below, kind in everything:
+        by_type.setdefault(kind, []).append(below)
+    return everything, by_type
 
 
 def ancestors(node: Node) -> Iterator[Node]:

@@ -36,21 +36,21 @@ def check_hosts(document: Document, kernel: Kernel, selection: Selection) -> Ite
 
 def _functions(document: Document, kernel: Kernel) -> list[Span]:
     """The functions that launch the kernel before any other of this file."""
-    found: dict[Span, None] = {}
-    others = {one.name for one in document.kernels.as_read}
-    for site in launches_of(document, kernel):
-        if site.function_span is not None:
-            found.setdefault(site.function_span)
-    if not found or len(others) == 1:
-        return list(found)
-    read = document.launches.as_read
-    first: dict[tuple[str | None, Span | None], str] = {}
-    for launch in read:
-        if launch.kernel in others:
-            first.setdefault((launch.function, launch.function_span), launch.kernel)
-    owned = {name for (name, _), owner in first.items() if owner == kernel.name}
-    names = {site.function_span: site.function for site in launches_of(document, kernel)}
-    return [span for span in found if names[span] in owned]
+    spans = dict.fromkeys(site.function_span for site in launches_of(document, kernel))
+    kernels = {one.name for one in document.kernels.as_read}
+    return [span for span in spans if span is not None and _first(document, span, kernels) == kernel.name]
+
+
+def _first(document: Document, function: Span, kernels: set[str]) -> str | None:
+    """Which kernel of the file a function launches first."""
+    launches = document.launches
+    for at in range(launches.first_from(function.start), len(launches)):
+        if launches.start(at) >= function.end:
+            break
+        site = launches[at]
+        if site.function_span == function and site.kernel in kernels:
+            return site.kernel
+    return None
 
 
 def _hits(written: bytes) -> tuple[Hit, ...]:
