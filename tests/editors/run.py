@@ -26,6 +26,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.models.endpoint import Endpoint, answer, serving  # noqa: E402 (a script knows its own folder only)
+from tests.models.searching import by_question, in_turn  # noqa: E402
 
 EXTENSION = ROOT / "editors" / "vscode"
 
@@ -125,7 +126,11 @@ def workspace(folder: Path, endpoint: str = "") -> Path:
     if endpoint:
         (folder / ".cuda-lsp.toml").write_text(f'[model]\nname = "scripted"\nendpoint = "{endpoint}"\n')
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
-    for command in (["init", "--quiet"], ["add", "scale.cu", "scan.cu"], ["commit", "--quiet", "--message", "the samples"]):
+    for command in (
+        ["init", "--quiet"],
+        ["add", "scale.cu", "scan.cu"],
+        ["commit", "--quiet", "--message", "the samples"],
+    ):
         subprocess.run([*git, *command], cwd=folder, check=True)
     return folder
 
@@ -133,7 +138,9 @@ def workspace(folder: Path, endpoint: str = "") -> Path:
 @contextmanager
 def model(tally: Tally, title: str) -> Iterator[Endpoint]:
     """A language model with one idea. Afterwards it has to have been asked, with the key that the user gave."""
-    with serving(answer(dumps({"code": IDEA, "plan": [], "rationale": "a warp reads neighbours"}))) as endpoint:
+    told = {"title": "walk straight on", "why": "a warp reads neighbours", "risk": "none", "scope": "relaunch"}
+    code = dumps({"code": IDEA, "plan": [], "rationale": "a warp reads neighbours"})
+    with serving(by_question(answer(dumps({"ideas": [told]})), in_turn(code))) as endpoint:
         yield endpoint
         asked = {headers.get("authorization") for headers in endpoint.headers}
         tally.check(f"{title}: the model was asked, with the user's key", asked == {f"Bearer {KEY}"})
@@ -263,7 +270,7 @@ def vscode(tally: Tally, editors: Path, out: Path, env: dict[str, str], server: 
             folder, data = workspace(out / "vscode-screen", endpoint.url), out / "screen-data"
             with code_server(editors, folder, data, server, env) as address:
                 screen = [node, str(HERE / "vscode/screen.mjs"), address, str(folder), str(out)]
-                tally.drive(title, screen, env, 360)
+                tally.drive(title, screen, env, 480)
             tally.check(f"{title}: the key is in no file of the editor", not holding(data, KEY.encode()))
 
 

@@ -3,6 +3,7 @@ import {
   LanguageClient, RevealOutputChannelOn, State, TransportKind, type ExecutableOptions, type LanguageClientOptions,
   type Middleware, type ServerOptions, type StaticFeature,
 } from 'vscode-languageclient/node';
+import { askInDialogs } from './questions';
 
 /** CUDA as VS Code names it, as older extensions and other editors name it, and as a user may have mapped it to C++. */
 export const selector = [
@@ -64,6 +65,7 @@ export function createClient(
 export async function start(client: LanguageClient, log: vscode.LogOutputChannel): Promise<void> {
   try {
     await client.start();
+    askInDialogs(client);
   } catch (error) {
     log.error(String(error));
     void explain(log);

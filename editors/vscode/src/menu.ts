@@ -61,12 +61,17 @@ export function registerMenu(client: () => Promise<LanguageClient | undefined>):
     review: (editor) => runOffered(editor, 'cuda-lsp.review'),
     cancel: (editor) => runOnKernel(editor, 'cuda-lsp.cancel'),
   };
-  return Object.entries(commands).map(([name, run]) =>
+  const forget = async (): Promise<void> => {
+    if ((await client())?.isRunning()) await vscode.commands.executeCommand('cuda-lsp.forgetConsent');
+    else say('the language server is not running: see its log.');
+  };
+  const onKernels = Object.entries(commands).map(([name, run]) =>
     vscode.commands.registerCommand(`cuda-lsp.client.${name}`, async () => {
       const editor = vscode.window.activeTextEditor;
       if (editor && isCuda(editor.document)) await run(editor);
       else say('open a CUDA file and put the cursor into a kernel.');
     }));
+  return [...onKernels, vscode.commands.registerCommand('cuda-lsp.client.forgetConsent', forget)];
 }
 
 /** The server's command behind an action, or the one that it would be. */

@@ -1,4 +1,5 @@
--- An idea in the user's own words: asked for, agreed to, judged, accepted. The key stays out of every log.
+-- An idea in the user's own words, and those of a model: asked for, agreed to, judged, accepted, and agreed to no more.
+-- The key stays out of every log.
 local here = vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2))
 local checks, desk = dofile(here .. '/checks.lua'), dofile(here .. '/desk.lua')
 local check, wait = checks.check, checks.wait
@@ -22,7 +23,7 @@ checks.run(function()
   local before = desk.text()
 
   desk.type('swap the indices')
-  desk.choose('Do not send')
+  desk.choose('Never in this project')
   desk.expect('nothing is sent without consent', 'CudaLsp try', 'nothing was sent', 20)
   local asked = desk.asked
   check('what would be sent is said before', asked:find('the device code of scale_add: ', 1, true), asked)
@@ -37,6 +38,18 @@ checks.run(function()
   desk.accept(right)
   desk.undo()
   check('undo takes it back', desk.text() == before, desk.text())
+  desk.choose('Later')
+  desk.to()
+  vim.cmd('CudaLsp ideas')
+  check('without consent ideas are the catalogue\'s alone', wait(60, function()
+    return desk.asked:find('1 idea for scale_add: exchange threadIdx.x and threadIdx.y', 1, true)
+  end), { desk.asked, desk.messages() })
+  desk.expect('an answer is taken back', 'CudaLsp forget', 'your answers are forgotten', 20)
+  desk.choose('Always in this project')
+  vim.cmd('CudaLsp ideas')
+  check('once it is allowed, the model has ideas too', wait(60, function()
+    return desk.asked:find('walk straight on (idea from scripted)', 1, true)
+  end), { desk.asked, desk.messages() })
   check('the logs are there', vim.fn.getfsize(vim.env.WORKSPACE .. '/server.trace') > 1000)
   check('the key is in no log', not log_with_key(), log_with_key())
 end)

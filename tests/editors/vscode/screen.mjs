@@ -40,10 +40,21 @@ async function palette(label) {
 const toast = (text) => page.locator('.notification-toast', { hasText: text }).first();
 const dismiss = async (...words) => {
   for (const word of words) await toast(word).waitFor({ timeout: 90_000 });
-  await toast(words[0]).hover();
-  await toast(words[0]).locator('.codicon-notifications-clear').first().click();
+  // The button is there while the mouse is over the message, which moves when another comes or goes.
+  for (let i = 0; i < 10 && await toast(words[0]).count(); i += 1) {
+    await toast(words[0]).hover({ timeout: 5_000 }).catch(() => undefined);
+    const clear = toast(words[0]).locator('.codicon-notifications-clear').first();
+    if (await clear.click({ timeout: 3_000 }).then(() => true, () => false)) return;
+  }
 };
 const press = (text, button) => toast(text).getByRole('button', { name: button }).first().click();
+/** Answers the dialog that says what would be sent to the language model. */
+const consent = async (button) => {
+  const dialog = page.locator('.monaco-dialog-box', { hasText: 'the device code of scale_add' });
+  await dialog.waitFor();
+  await page.screenshot({ path: join(out, 'consent.png') });
+  await dialog.getByRole('button', { name: button, exact: true }).click();
+};
 const line = (text) => editor.locator('.view-line', { hasText: text }).first();
 const entry = (text) => page.locator('.action-widget .monaco-list-row', { hasText: text }).first();
 const pick = (text) => page.locator('.quick-input-list .monaco-list-row', { hasText: text }).first().click();
@@ -138,9 +149,31 @@ async function steps() {
     await page.keyboard.press('Control+Z');
     await holds(original);
   });
+  await step('against HEAD it finds out what was saved, and against the saved file nothing', async () => {
+    await line('y[row').click();
+    await page.keyboard.press('End');
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.type('+1.0f');
+    await holds(original.replace(ACCESS, ACCESS.replace(';', '+1.0f;')));
+    await palette('CUDA: Verify My Change of This Kernel');
+    await pick('against the saved file');
+    await dismiss('scale_add: the text in the editor is the saved file: there is no change to verify');
+    await palette('CUDA: Verify My Change of This Kernel');
+    await pick('against HEAD');
+    await dismiss('scale_add against the file at HEAD: wrong');
+    await line('int row =').click();
+    await page.keyboard.press('Control+Z');
+    await holds(original);
+    await palette('CUDA: Verify My Change of This Kernel');
+    await pick('against HEAD');
+    await dismiss('scale_add: the text in the editor is the file at HEAD: there is no change to verify');
+  });
   await step('an idea that was suggested is tried, with its progress in sight', async () => {
     await line('int row =').click();
     await palette('CUDA: Suggest Ideas for This Kernel');
+    await toast('waiting for your answer: may scripted be asked?').waitFor();
+    await consent('Never in this project');
+    await dismiss('in this project scripted is not asked, ideas come from the catalogue alone');
     await toast('exchange threadIdx.x and threadIdx.y').waitFor({ timeout: 90_000 });
     await press('exchange threadIdx.x and threadIdx.y', 'Try index-exchange');
     await toast('Optimizing scale_add').waitFor();
@@ -180,9 +213,8 @@ async function steps() {
     await line('int row =').click();
     await palette('CUDA: Try My Own Idea on This Kernel');
     await answer('swap the indices', 'Your idea for scale_add');
-    await toast('Your key from CUDA_LSP_API_KEY').waitFor();
-    await page.screenshot({ path: join(out, 'consent.png') });
-    await press('the device code of scale_add', 'Send');
+    await page.locator('.monaco-dialog-box', { hasText: 'Your key from CUDA_LSP_API_KEY' }).waitFor();
+    await consent('Send');
     await lens('Review').waitFor({ timeout: 120_000 });
   });
   await step('Accept writes exactly what was shown, and one undo takes it back', async () => {
@@ -195,6 +227,15 @@ async function steps() {
       .replaceAll('[row *', '[swapped *'));
     await page.keyboard.press('Control+Z');
     await holds(original);
+  });
+  await step('an answer is taken back, and once the model is allowed it has ideas too', async () => {
+    await line('int row =').click();
+    await palette('CUDA: Ask Again Before Code Is Sent to a Language Model');
+    await dismiss('your answers are forgotten');
+    await palette('CUDA: Suggest Ideas for This Kernel');
+    await consent('Always in this project');
+    await dismiss('in this project scripted may be asked');
+    await dismiss('walk straight on (idea from scripted)');
   });
   await step('a job is cancelled by the button at its progress', async () => {
     await line('int row =').click();

@@ -150,6 +150,15 @@ local function cancel(buffer)
   end
 end
 
+---Takes back whatever was answered about language models.
+---@param buffer integer
+local function forget(buffer)
+  local client = client_of(buffer)
+  if client then
+    client:exec_cmd({ title = 'forget', command = 'cuda-lsp.forgetConsent' }, { bufnr = buffer })
+  end
+end
+
 ---@type table<string, fun(buffer: integer, text: string)>
 local subcommands = {
   menu = function(buffer)
@@ -172,6 +181,7 @@ local subcommands = {
     require('cuda_lsp.review').reject(text)
   end,
   cancel = cancel,
+  forget = forget,
   messages = function()
     require('cuda_lsp.messages').list()
   end,
