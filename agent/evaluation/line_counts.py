@@ -10,7 +10,7 @@ from agent.evaluation.line_costs import CountedLine, LineCounts
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at, declared, describe, loop_sizes
 from agent.execution.compiler import build
-from agent.execution.compiler.result import Build, CompileFailure
+from agent.execution.compiler.result import CompileFailure
 from agent.execution.device import LaunchCounters
 from agent.source.document import Document
 from agent.source.kernel import Kernel
@@ -34,7 +34,7 @@ def count_lines(document: Document, kernel: Kernel, workload: Workload, setting:
         found = count(program, built, workload, setting, list(recipes(workload, program)))
     except WorkloadError as error:
         return str(error)
-    return found if isinstance(found, str) else _lines(found, built, kernel)
+    return found if isinstance(found, str) else _lines(found, kernel)
 
 
 def recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
@@ -62,11 +62,11 @@ def _binds(workload: Workload, program: Program, sizes: Mapping[str, int]) -> bo
     return True
 
 
-def _lines(found: Counts, built: Build, kernel: Kernel) -> LineCounts | str:
+def _lines(found: Counts, kernel: Kernel) -> LineCounts | str:
     mine = [one for one in found.counters if bare(one.kernel) == kernel.name and one.blocks_run]
     if not mine:
         return f"no launch of {kernel.name} ran"
-    passes = _ideal_passes(built, {one.kernel for one in mine})
+    passes = _ideal_passes(mine)
     numbers = sorted({number for one in mine for number in one.lines if number > 0})
     lines = tuple(_line(mine, number, passes.get(number, 1)) for number in numbers)
     blocks = sum(one.blocks_run for one in mine)
@@ -99,17 +99,10 @@ def bare(name: str) -> str:
     return name.split("<")[0].split("::")[-1].strip()
 
 
-def _ideal_passes(built: Build, kernels: set[str]) -> dict[int, int]:
+def _ideal_passes(launches: Sequence[LaunchCounters]) -> dict[int, int]:
     """By line, the passes that its widest access to shared memory needs at best: one for each 4 bytes of a lane."""
-    from agent.execution.emulator.program import load
-
     widest: dict[int, int] = {}
-    for name in kernels:
-        for part in load(built).kernel(built.entries.get(name, name)).blocks:
-            for site in part.sites:
-                words = site.instruction.modifiers
-                if site.instruction.base in ("ld", "ldu", "st") and {"shared", "shared::cta"} & set(words):
-                    lanes = next((int(word[1:]) for word in words if word in ("v2", "v4", "v8")), 1)
-                    width = lanes * int(site.instruction.types[-1].lstrip("bfsu")) // 8
-                    widest[site.line] = max(widest.get(site.line, 1), width // 4)
+    for one in (instruction for launch in launches for instruction in launch.instructions):
+        if one.kind == "shared":
+            widest[one.line] = max(widest.get(one.line, 1), one.width // 4)
     return widest
