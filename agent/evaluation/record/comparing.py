@@ -7,6 +7,7 @@ from attrs import frozen
 from agent.evaluation.judge import Judged
 from agent.evaluation.ran import Ran
 from agent.evaluation.record.form import Environment, Record
+from agent.evaluation.statistics import EFFECT
 from agent.evaluation.verdict import Speed, Verdict
 
 _MEASURED = ("faster", "not faster", "mixed")
@@ -169,14 +170,15 @@ def timing(then: Verdict, now: Verdict) -> tuple[list[str], list[str]]:
     if not _measured(new):
         missing = "no GPU here" if now.correctness.device == "emulated" else new.note or new.state
         return [], [f"timing not replayed: {missing}"]
-    cards = [verdict.evidence.timing.card if verdict.evidence.timing else "" for verdict in (then, now)]
-    apart = not _overlap(old, new)
+    one, other = _card(then), _card(now)
     words = f"{_span(old)} then, {_span(new)} now"
-    if cards[0] != cards[1]:
-        return [], [f"timing on another card ({cards[0]} then, {cards[1]} now): {words}"]
-    if apart:
-        return [f"timing: the intervals do not overlap: {words}"], []
-    return [], [f"timing: the intervals overlap: {words}"]
+    overlap = "the intervals overlap" if _overlap(old, new, 1.0) else "the intervals do not overlap"
+    if one != other:
+        names = f"{one[0]} then, {other[0]} now" if one[0] != other[0] else f"another {one[0]}"
+        return [], [f"timing on another card ({names}): {overlap}: {words}"]
+    if _overlap(old, new, EFFECT):
+        return [], [f"timing: {overlap}: {words}"]
+    return [f"timing: {overlap}: {words}"], []
 
 
 def _measured(speed: Speed) -> bool:
@@ -190,9 +192,17 @@ def _estimates(old: Speed, new: Speed) -> list[str]:
     return [f"speed: estimated {old.ratio:.2f}x then, {kind} {new.ratio:.2f}x now"]
 
 
-def _overlap(old: Speed, new: Speed) -> bool:
+def _card(verdict: Verdict) -> tuple[str, str]:
+    """Name and identity of the card that a verdict was measured on."""
+    timed = verdict.evidence.timing
+    return (timed.card, timed.uuid) if timed is not None else ("", "")
+
+
+def _overlap(old: Speed, new: Speed, slack: float) -> bool:
+    """Whether the intervals meet, or are apart by less than the factor ``slack``: other processes on another day differ
+    by a little more than one interval can know."""
     assert old.low is not None and old.high is not None and new.low is not None and new.high is not None
-    return old.low <= new.high and new.low <= old.high
+    return old.low <= new.high * slack and new.low <= old.high * slack
 
 
 def _span(speed: Speed) -> str:

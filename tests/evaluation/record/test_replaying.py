@@ -63,6 +63,28 @@ def test_a_card_that_says_otherwise_speaks_against_it() -> None:
     assert len(compared.against) == 1 and "the intervals do not overlap: 2.0" in compared.against[0]
 
 
+def test_intervals_that_lie_beside_one_another_are_no_contradiction() -> None:
+    """What is less than two per cent is no effect anywhere else either."""
+    verdict = measured().verdict
+
+    def timed(low: float, high: float, uuid: str = "GPU-1"):
+        shown = verdict.evidence.timing
+        assert shown is not None
+        return evolve(
+            verdict,
+            speed=evolve(verdict.speed, ratio=(low + high) / 2, low=low, high=high),
+            evidence=evolve(verdict.evidence, timing=evolve(shown, uuid=uuid)),
+        )
+
+    assert timing(timed(1.99, 2.0), timed(2.01, 2.02)) == (
+        [], ["timing: the intervals do not overlap: 1.995x (1.990 to 2.000) then, 2.015x (2.010 to 2.020) now"],
+    )  # fmt: skip
+    against, notes = timing(timed(1.99, 2.0), timed(2.05, 2.06))
+    assert len(against) == 1 and notes == []
+    against, notes = timing(timed(1.99, 2.0), timed(2.05, 2.06, "GPU-2"))
+    assert against == [] and notes[0].startswith("timing on another card (another Test card): the intervals do not")
+
+
 def test_another_card_is_said_and_held_against_nobody() -> None:
     slower = Clock(times=lambda n, control: (1e-3, 1e-3 if control else 0.8e-3), name="Other card")
     _, compared = _replay(measured(), slower)
