@@ -82,15 +82,23 @@ class Applier:
             return self._judged(before, promise, f"the editor answered with an error: {error}")
         if not sent.result().applied:
             reason = sent.result().failure_reason
-            return self._judged(before, promise, f"the editor refused the change{f': {reason}' if reason else ''}")
+            refused = f"the editor refused the change{f': {reason}' if reason else ''}"
+            return self._judged(before, promise, refused, "and the document was edited meanwhile: try again")
         try:
             await asyncio.wait_for(promise.seen.wait(), self._text_seconds)
         except TimeoutError:
             return self._judged(before, promise, "the editor said that it applied the change")
         return Applied(True)
 
-    def _judged(self, before: Snapshot, promise: _Promise, what: str) -> Applied:
-        """The document itself says what became of it."""
+    def _judged(
+        self,
+        before: Snapshot,
+        promise: _Promise,
+        what: str,
+        changed: str = "but the document was changed to something else meanwhile: look at it, and undo",
+    ) -> Applied:
+        """The document itself says what became of it; ``changed`` is said of one that is neither as it was nor as it
+        should be."""
         if promise.seen.is_set():
             return Applied(True)
         now = self._session.snapshot(before.uri)
@@ -98,7 +106,7 @@ class Applier:
             return Applied(False, f"{what}, and the document was closed")
         if now.text == before.text:
             return Applied(False, f"{what}; the document is as it was")
-        return Applied(False, f"{what}, but the document was changed to something else meanwhile: look at it, and undo")
+        return Applied(False, f"{what}, {changed}")
 
     def _changed(self, old: Snapshot | None, new: Snapshot | None) -> None:
         promise = self._promises.get(new.uri) if new is not None else None

@@ -166,6 +166,7 @@ def test_a_keystroke_before_the_edit_arrives(tmp_path: Path) -> None:
     (proposal,) = desk.optimized()
     answer = accepted(desk, proposal)
     assert not answer.ok and "refused the change" in answer.message
+    assert "try again" in answer.message and "undo" not in answer.message, "what changed is the user's own"
     assert desk.editor.text == "/" + SCALE == desk.server_text
 
 
