@@ -5,7 +5,6 @@ Host code is read, not run: a name counts only where it is defined once and neve
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,6 +18,7 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.source.kernels import split_arguments
 from agent.source.launch import LaunchSite
+from agent.source.parsing import parse_tree
 from agent.workload.expression import Expression, ExpressionError
 
 Extents = tuple[int | None, int | None, int | None]
@@ -51,18 +51,10 @@ class Shape:
 def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
     """The launches of a kernel in its file; none where several kernels have its name and it cannot be told whose they
     are."""
-    return tuple(document.launches[at] for at in _by_kernel(document).get(kernel.name, ()))
-
-
-@lru_cache(maxsize=8)
-def _by_kernel(document: Document) -> Mapping[str, tuple[int, ...]]:
-    """By the name of a kernel, which of the document's launches are of it."""
-    owners = Counter([kernel.name for kernel in document.kernels.as_read])
-    found: dict[str, list[int]] = {}
-    for at, site in enumerate(document.launches.as_read):
-        if owners[site.kernel] == 1 and site.damage is None:
-            found.setdefault(site.kernel, []).append(at)
-    return {name: tuple(places) for name, places in found.items()}
+    if [one.name for one in document.kernels.as_read].count(kernel.name) != 1:
+        return ()
+    sites = enumerate(document.launches.as_read)
+    return tuple(document.launches[at] for at, site in sites if site.kernel == kernel.name and site.damage is None)
 
 
 def shape(document: Document, site: LaunchSite) -> Shape:
@@ -189,11 +181,14 @@ def _host(document: Document, site: LaunchSite) -> Host:
     if site.function_span is None:
         return _NOTHING
     start, end = site.function_span.start, site.function_span.end
-    key = blake2b(document.blanked[start:end], digest_size=16).digest()
+    written = document.blanked[start:end]
+    key = blake2b(written, digest_size=16).digest()
     if key not in _hosts:
         if len(_hosts) > 4096:
             _hosts.clear()
-        node = document.tree.root_node.descendant_for_byte_range(start, end)
+        root = parse_tree(written).root_node
+        # alone, if that is a function: the whole tree may have to be made
+        node = document.tree.root_node.descendant_for_byte_range(start, end) if root.has_error else root
         _hosts[key] = _NOTHING if node is None else _read(node)
     return _hosts[key]
 

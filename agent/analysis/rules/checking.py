@@ -62,7 +62,10 @@ def check(
             _remembered.clear()
         _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised))
     wanted = selection or Selection()
-    own, around = _placed(_remembered[key], document, kernel, sites, wanted), check_hosts(document, kernel, wanted)
+    own, around = (
+        _placed(_remembered[key], document, kernel, sites, wanted),
+        check_hosts(document, kernel, sites, wanted),
+    )
     return tuple(sorted((*own, *around), key=lambda one: one.span))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 from agent.analysis.host import HostFunction, host_function
-from agent.analysis.launches import launches_of
 from agent.analysis.rules.finding import Finding, Hit, Place, Related, Repair, named
 from agent.analysis.rules.registry import by_id, rules
 from agent.analysis.rules.selection import Selection
@@ -16,6 +15,7 @@ from agent.analysis.syntax import descendants
 from agent.source.document import Document
 from agent.source.edits import Edit, line_end
 from agent.source.kernel import Kernel
+from agent.source.launch import LaunchSite
 from agent.source.parsing import parse_tree
 from agent.source.span import Span
 
@@ -26,17 +26,20 @@ LARGEST = 100_000
 _remembered: dict[bytes, tuple[Hit, ...]] = {}
 
 
-def check_hosts(document: Document, kernel: Kernel, selection: Selection) -> Iterator[Finding]:
-    """The findings in the host functions whose first launch is of this kernel, in text order."""
-    for span in _functions(document, kernel):
+def check_hosts(
+    document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...], selection: Selection
+) -> Iterator[Finding]:
+    """The findings in the host functions whose first launch is of this kernel, in text order. ``sites`` are the
+    launches of the kernel."""
+    for span in _functions(document, kernel, sites):
         for found in _hits(document.blanked[span.start : span.end]):
             if selection.admits(by_id()[found.rule]):
                 yield from _placed(found, document, kernel, span)
 
 
-def _functions(document: Document, kernel: Kernel) -> list[Span]:
+def _functions(document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> list[Span]:
     """The functions that launch the kernel before any other of this file."""
-    spans = dict.fromkeys(site.function_span for site in launches_of(document, kernel))
+    spans = dict.fromkeys(site.function_span for site in sites)
     kernels = {one.name for one in document.kernels.as_read}
     return [span for span in spans if span is not None and _first(document, span, kernels) == kernel.name]
 
