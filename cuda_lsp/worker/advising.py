@@ -100,7 +100,7 @@ class Heard:
             return ""
         ended = model.ended if isinstance(model, Metered) else None
         why = str(ended) if ended and ended.kind != "caps" else "" if self._gave else self._dropped
-        return f"{model.name} was not of help, the catalogue was: {why}" if why else ""
+        return f"{model.name} could not help{' any more' if self._gave else ''}: {why}" if why else ""
 
 
 def origin(ideas: Sequence[Idea], adviser: Adviser | None) -> str:

@@ -234,7 +234,7 @@ def test_what_goes_wrong_with_the_model_is_one_message_and_the_catalogue_goes_on
             client.messages.clear()
             client.asked.clear()
             result = await ended(client, command, SHORT if command == "optimize" else None)
-            assert "scripted was not of help, the catalogue was: " in result and why in result
+            assert "scripted could not help: " in result and why in result
             assert "no idea of the catalogue applies" in result
             assert len(said(client)) == 2, "the question, and one message"
         assert SECRET not in str(client.messages) + str(client.asked) + str(client.progress)
@@ -247,7 +247,7 @@ def test_nobody_who_answers_is_one_message_too(tmp_path: Path) -> None:
         settings = tmp_path / "work" / ".cuda-lsp.toml"
         settings.write_text('[model]\nname = "scripted"\nendpoint = "http://127.0.0.1:9/v1"\n')
         client.answer = SEND
-        assert "scripted was not of help" in await ended(client, "optimize", SHORT)
+        assert "scripted could not help: " in await ended(client, "optimize", SHORT)
         settings.write_text('[model]\nname = "scripted"\nendpoint = "nonsense"\n')
         client.messages.clear()
         assert "no idea of the catalogue applies" in await ended(client, "optimize", SHORT)
@@ -311,6 +311,35 @@ def test_cancel_while_the_question_is_open_and_an_answer_that_comes_too_late(tmp
         assert await client.shows("Optimize")
 
     assert session(tmp_path, scenario, helpful()) == []
+
+
+def test_edits_and_another_name_while_the_question_is_open(tmp_path: Path) -> None:
+    """The job is about the text as it was; what it finds belongs to that kernel, wherever it is by now."""
+
+    async def scenario(client: Connected) -> None:
+        client.answer = "..."
+        await client.command("optimize", await client.kernel("add"), SHORT)
+        await client.until(lambda: bool(questions(client)))
+        client.editor.type(0, 0, "// \U0001f680 above\n")
+        client.editor.replace("a[j] + 1.0f", "a[j] + 2.0f")
+        client.editor.close()
+        old, new = client.editor.uri, client.editor.uri.replace("add.cu", "sum.cu")
+        client.client.workspace_did_rename_files(types.RenameFilesParams([types.FileRename(old, new)]))
+        client.editor.uri, client.editor.version = new, 1
+        client.editor.open()
+        edited = client.editor.text
+        client.answer = SEND
+        await client.until(lambda: any("right (emulated" in one for one in said(client)), 120)
+        client.answer = ""
+        review = await client.command("review", await client.kernel("add"))
+        assert review["state"] == "outdated" and await client.command("accept", review["id"]) is False
+        client.editor.replace("a[j] + 2.0f", "a[j] + 1.0f")
+        assert client.editor.text != edited
+        assert await client.command("accept", review["id"]) is True
+        assert client.editor.text.startswith("// \U0001f680 above\n") and GOOD in client.editor.text
+
+    told = session(tmp_path, scenario, helpful())
+    assert "a[j] + 1.0f" in told[0] and "a[j] + 2.0f" not in "".join(told)
 
 
 def test_an_answer_taken_back_ends_what_is_being_asked(tmp_path: Path) -> None:
