@@ -7,7 +7,9 @@ import numpy as np
 from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import UNSIGNED
-from agent.execution.emulator.instruction import Immediate
+from agent.execution.emulator.instruction import Immediate, Register
+from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.sites import Site
 from agent.execution.emulator.steps_bulk import bulk_copy
 from agent.execution.emulator.steps_mbarrier import arrive_after_copies
 from agent.execution.emulator.values import Lowering, Step, Values, lowers
@@ -45,30 +47,49 @@ def _wait(lowering: Lowering, everything: bool) -> Step:
 
 
 def _copy(lowering: Lowering) -> Step:
-    operands, site = lowering.instruction.sources, lowering.site
+    operands, site = list(lowering.instruction.sources), lowering.site
+    if "L2::cache_hint" in lowering.instruction.modifiers:
+        operands.pop()
     size = operands[2] if len(operands) in (3, 4) else None
     if not isinstance(size, Immediate) or size.bits not in (4, 8, 16):
         raise lowering.refuse()
     target, target_shift, _ = lowering.address(operands[0])
     source, source_shift, _ = lowering.address(operands[1])
-    given = lowering.source(operands[3], "b32") if len(operands) == 4 else None
+    ignores = len(operands) == 4 and isinstance(operands[3], Register) and operands[3].file == "pred"
+    given = lowering.source(operands[3], "pred" if ignores else "b32") if len(operands) == 4 else None
+    flip = 3 in lowering.instruction.negated
     nbytes, width = size.bits, min(size.bits, 8)
     count = nbytes // width
 
     def run(values: Values, batch: "Batch") -> None:
-        lanes = batch.lanes
-        words = memory.load(batch, site, values[source], source_shift, width, count)
-        if given is not None:
-            words = [_cut(word, values[given], k * width, width) for k, word in enumerate(words)]
+        addresses = values[source].astype(np.uint64) + np.uint64(source_shift & memory.MASK)
+        if given is None:
+            words = memory.load(batch, site, addresses, 0, width, count)
+        else:
+            # a predicate says that the source is to be ignored
+            sizes = np.where(values[given] ^ flip, 0, nbytes) if ignores else np.minimum(values[given], nbytes)
+            words = _cut_short(batch, site, addresses, sizes.astype(np.int64), (width, count))
         targets = values[target].astype(np.int64) + target_shift
-        batch.copies.issue(lanes, site, targets, width, words)
+        batch.copies.issue(batch.lanes, site, targets, width, words)
 
     return Step(run, (target, source, *(() if given is None else (given,))), ())
 
 
-def _cut(word: Array, given: Array, first: int, width: int) -> Array:
-    """The word with the bytes at and beyond offset ``given`` of the copy zeroed."""
-    kept = np.clip(given.astype(np.int64) - first, 0, width)
-    masks = np.array([(1 << 8 * k) - 1 for k in range(width + 1)], UNSIGNED[width])
-    cut: Array = word & masks[kept]
-    return cut
+def _cut_short(batch: "Batch", site: Site, addresses: Array, sizes: Array, whole: tuple[int, int]) -> list[Array]:
+    """Words (their width and number are ``whole``) of which only the first ``sizes`` bytes are read; the rest is 0."""
+    lanes, (width, count) = batch.lanes, whole
+    flat, sizes = (np.broadcast_to(value, lanes.shape).reshape(-1) for value in (addresses, sizes))
+    held = np.zeros((lanes.count, width * count), np.uint8)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        chosen = np.flatnonzero(sizes == size)
+        batch.lanes = Lanes(lanes.blocks, lanes.threads, ragged=lanes.flat[chosen])
+        step = width if size == width * count else min(size & -size, width)
+        together = size // step if size == width * count else 1
+        for first in range(0, size, step * together):
+            for k, part in enumerate(memory.load(batch, site, flat[None, chosen], first, step, together)):
+                at = first + k * step
+                wide = np.ascontiguousarray(np.broadcast_to(part, (1, len(chosen)))).reshape(-1, 1)
+                held[chosen, at : at + step] = wide.view(np.uint8)
+    batch.lanes = lanes
+    words = held.view(UNSIGNED[width])
+    return [np.ascontiguousarray(words[:, k]).reshape(lanes.shape) for k in range(count)]

@@ -177,6 +177,17 @@ def fence(lowering: Lowering) -> Step:
     return Step(run, (), ())
 
 
+@lowers("createpolicy")
+def policy(lowering: Lowering) -> Step:
+    """How a cache is to treat a line: opaque, and of no effect on values."""
+    out = lowering.destination(lowering.instruction.destinations[0])
+
+    def run(values: Values, batch: "Batch") -> None:
+        values[out] = np.zeros((1, 1), np.uint64)
+
+    return Step(run, (), (out,))
+
+
 @lowers("prefetch", "prefetchu", "nanosleep", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg")
 def nothing(lowering: Lowering) -> Step:
     """Instructions without an effect on values. Kernels run one after the other, each as a whole: what a kernel that
