@@ -117,8 +117,8 @@ class Jobs:
 
     @property
     def busy(self) -> bool:
-        """Whether a job waits or runs."""
-        return any(job.active for job in self._jobs.values())
+        """Whether a job runs, or waits for its turn."""
+        return any(job.state in (QUEUED, RUNNING) for job in self._jobs.values())
 
     def aside(self, task: Task, cancelled: Callable[[], bool]) -> Ended:
         """Do a task that is no job of the user's in a process of the same pool; from any thread. Raises as the pool

@@ -329,7 +329,7 @@ def test_a_held_job_has_its_kernel_and_begins_when_it_is_released(loop: Loop) ->
     job = held(loop, "never")
     other = loop.start("stage:one", kernel="shift")
     loop.ended(other)
-    assert loop.state(job) == HELD and loop.pool.pids and loop.jobs.busy
+    assert loop.state(job) == HELD and loop.pool.pids and not loop.jobs.busy, "a question keeps no processor busy"
     with pytest.raises(JobRefused, match="already running on scale"):
         loop.start()
     loop.jobs.waits(job, "waiting for an answer")
