@@ -38,9 +38,7 @@ class LazyTree:
     def next(self, text: bytes) -> LazyTree:
         """That of a later state of a text without parse errors, which has none either. From the newest state whose tree
         was asked for: the states between are not kept."""
-        if self._origin is None:
-            self._origin = (self._text, self.tree)
-        origin = self._origin
+        origin = self._origin or (self._text, self.tree)
         return LazyTree(text, lambda: reparse_tree(text, *origin), origin)
 
     def guess(self, text: bytes, part: Span) -> LazyTree:

@@ -216,7 +216,8 @@ class FactStore:
         """In place of what was queued for this document."""
         with self._condition:
             self._queue = [other for other in self._queue if other.uri != uri] + work
-            self._condition.notify()
+            if work:  # woken for nothing, the thread would be in the way of the key
+                self._condition.notify()
         if work and self._thread is None:
             self._thread = threading.Thread(target=self._work, name="cuda-lsp facts", daemon=True)
             self._thread.start()
@@ -259,6 +260,7 @@ class FactStore:
 
     def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel], last: bool) -> Callable[[], None]:
         settings = self._session.settings
+        snapshot.document.state  # noqa: B018 -- what the next key is read from; found here, and not on the event loop
         found = find(snapshot.document, kernels, settings, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
         return lambda: self._hinted(snapshot, found, last)
 
