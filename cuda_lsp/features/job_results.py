@@ -118,7 +118,7 @@ def _attempt(idea: Idea, asked: Options) -> tuple[str, Options]:
     """The job that tries an idea. A model does not say the same thing twice: its idea is tried in its own words."""
     if idea.source == "catalog":
         return "optimize", Options(scope=asked.scope, only=(idea.name,))
-    return "idea", Options(scope=asked.scope, idea=f"{idea.title}: {idea.why}")
+    return "idea", Options(scope=asked.scope, idea=f"{idea.title}: {idea.why}", suggested=True)
 
 
 async def _ask(server: CudaServer, text: str, actions: dict[str, Callable[[], Awaitable[None]]]) -> None:

@@ -87,7 +87,7 @@ class Progress:
 
     def _begin(self, job: Job, token: str | int) -> None:
         self.said[job.id] = job.stage
-        title = _TITLES.get(job.kind, "Working on {}").format(job.kernel)
+        title = _TITLES.get("optimize" if job.options.suggested else job.kind, "Working on {}").format(job.kernel)
         self._send(
             token, types.WorkDoneProgressBegin(title, cancellable=True, message=job.stage, percentage=_percentage(job))
         )

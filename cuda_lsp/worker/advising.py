@@ -103,11 +103,12 @@ class Heard:
         return f"{model.name} could not help{' any more' if self._gave else ''}: {why}" if why else ""
 
 
-def origin(ideas: Sequence[Idea], adviser: Adviser | None) -> str:
-    """Whose ideas a rewrite rests on, where they are not the catalogue's alone: ``idea from qwen3-coder``."""
+def origin(ideas: Sequence[Idea], adviser: Adviser | None, suggested: bool = False) -> str:
+    """Whose ideas a rewrite rests on, where they are not the catalogue's alone: ``idea from qwen3-coder``. What the
+    model ``suggested`` before comes back in the place of the user's own."""
     if adviser is None or adviser.model is None or all(idea.source == SOURCE for idea in ideas):
         return ""
-    own = any(idea.source == OWN for idea in ideas)
+    own = not suggested and any(idea.source == OWN for idea in ideas)
     return f"your idea, code from {adviser.model.name}" if own else f"idea from {adviser.model.name}"
 
 

@@ -17,8 +17,8 @@ class ModelUse:
 class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
     ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
-    in diffs are relative to. ``idea`` is one in the user's own words; ``rejected`` holds (title, reason) of what the
-    user turned down; ``model`` is one that may be asked."""
+    in diffs are relative to. ``idea`` is one in words, the user's own or one that was ``suggested`` by the model;
+    ``rejected`` holds (title, reason) of what the user turned down; ``model`` is one that may be asked."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -31,6 +31,7 @@ class Options:
     against: str = "saved"
     folder: str = ""
     idea: str = ""
+    suggested: bool = False
     rejected: tuple[tuple[str, str], ...] = ()
     model: ModelUse | None = None
 

@@ -96,5 +96,6 @@ def test_whose_idea_it_is() -> None:
     assert origin((known,), adviser) == "" and origin((new,), None) == ""
     assert origin((known, new), adviser) == "idea from tiny"
     assert origin((own, known), adviser) == "your idea, code from tiny"
+    assert origin((own,), adviser, suggested=True) == "idea from tiny"
     assert credited("one", (known,), adviser) == "one"
     assert credited("one", (new,), adviser) == "one (idea from tiny)"

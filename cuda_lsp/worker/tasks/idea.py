@@ -25,7 +25,8 @@ def run(task: Task, tell: Tell) -> Ended:
     if ended.rewrites:
         return ended
     why = "; ".join(dict.fromkeys(reasons)) or ended.message
-    return evolve(ended, message=f"your idea came to nothing: {why}")
+    whose = "the idea" if task.options.suggested else "your idea"
+    return evolve(ended, message=f"{whose} came to nothing: {why}")
 
 
 def _reasons(message: Message) -> list[str]:

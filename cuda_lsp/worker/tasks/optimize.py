@@ -59,7 +59,7 @@ def run(task: Task, tell: Tell) -> Ended:
     rewrites = tuple(
         evolve(
             _rewrite(opened, proposal, key, asked.folder),
-            origin=origin(proposal.candidate.ideas, adviser),
+            origin=origin(proposal.candidate.ideas, adviser, asked.suggested),
             record=records.get(proposal.identifier, ""),
         )
         for proposal in outcome.proposals
