@@ -1,10 +1,15 @@
-"""Running the host rules over the functions that launch kernels: once for each text, remembered, and put in place.
+"""Running the host rules over the functions that launch kernels or ask the runtime for something: once for each text,
+remembered, and put in place.
 
-What is found in a function is shown with the first kernel that it launches, so that each finding has one home.
+What is found in a function is shown with the first kernel that it launches, or with the first of the file where it
+launches none, so that each finding has one home.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+
+from tree_sitter import Node, TreeCursor
 
 from agent.analysis.host import HostFunction, host_function
 from agent.analysis.rules.finding import Finding, Hit, Place, Related, Repair, named
@@ -23,21 +28,24 @@ MOST_REMEMBERED = 2048
 LARGEST = 100_000
 """Bytes: a function longer than this is machine-made, and is not looked at."""
 
+# begins with letters, so that a search is a search for these letters
+_RUNTIME = re.compile(rb"cuda(?:Malloc|Memcpy|Memset|Thread|Bind|EventElapsed)\w*\s*\(")
 _remembered: dict[bytes, tuple[Hit, ...]] = {}
 
 
 def check_hosts(
-    document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...], selection: Selection
+    document: Document, kernel: Kernel, sites: Sequence[LaunchSite], selection: Selection
 ) -> Iterator[Finding]:
-    """The findings in the host functions whose first launch is of this kernel, in text order. ``sites`` are the
-    launches of the kernel."""
-    for span in _functions(document, kernel, sites):
+    """The findings in the host functions whose first launch is of this kernel, ``sites`` being its launches; with the
+    first kernel of a file, also those in functions that launch nothing."""
+    first = document.kernels.start(0) == kernel.span.start
+    for span in (*_launching(document, kernel, sites), *(_others(document) if first else ())):
         for found in _hits(document.blanked[span.start : span.end]):
             if selection.admits(by_id()[found.rule]):
                 yield from _placed(found, document, kernel, span)
 
 
-def _functions(document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> list[Span]:
+def _launching(document: Document, kernel: Kernel, sites: Sequence[LaunchSite]) -> list[Span]:
     """The functions that launch the kernel before any other of this file."""
     spans = dict.fromkeys(site.function_span for site in sites)
     kernels = {one.name for one in document.kernels.as_read}
@@ -53,6 +61,33 @@ def _first(document: Document, function: Span, kernels: set[str]) -> str | None:
         site = launches[at]
         if site.function_span == function and site.kernel in kernels:
             return site.kernel
+    return None
+
+
+def _others(document: Document) -> Iterator[Span]:
+    """The functions of the host that call the runtime and launch nothing."""
+    text, end, cursor = document.blanked, 0, document.tree.walk()
+    for call in _RUNTIME.finditer(text):
+        function = None if call.start() < end else _function_at(cursor, call.start())
+        if function is not None:
+            end, body = function.end_byte, function.child_by_field_name("body")
+            head = text[function.start_byte : body.start_byte if body is not None else end]
+            launches = text.find(b"<<<", function.start_byte, end) >= 0
+            if not launches and b"__device__" not in head and b"__global__" not in head:
+                yield Span(function.start_byte, end)
+
+
+def _function_at(cursor: TreeCursor, place: int) -> Node | None:
+    """The outermost function definition around a place. From the root down: to ask nodes for their parents takes much
+    longer in a large file."""
+    while cursor.goto_parent():
+        pass
+    while cursor.goto_first_child_for_byte(place) is not None:
+        node = cursor.node
+        if node is None or node.start_byte > place:
+            return None
+        if node.type == "function_definition":
+            return node
     return None
 
 

@@ -26,6 +26,20 @@ def test_a_finding_is_shown_with_the_first_kernel_that_the_function_launches() -
     assert len({one.span for _, one in both}) == 2
 
 
+QUIET = "void finish() {\n    cudaThreadSynchronize();\n}\n"
+
+
+def test_a_function_that_launches_nothing_belongs_to_the_first_kernel() -> None:
+    assert [(kernel, one.rule) for kernel, one in found(KERNELS + QUIET)] == [("a", "L14")]
+    assert sorted(kernel for kernel, _ in found(KERNELS + QUIET + HOST + "namespace n { " + QUIET + "}\n")) == [
+        "a",
+        "a",
+        "b",
+    ]
+    assert found(QUIET) == []  # no kernel, no home
+    assert found(KERNELS + QUIET.replace("void", "__device__ void")) == []
+
+
 def test_a_finding_stands_where_the_call_stands() -> None:
     text = KERNELS + "// before\n" + HOST
     ((_, finding),) = found(text)

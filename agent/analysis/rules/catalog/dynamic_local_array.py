@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom
+from agent.analysis.coalescing import turn, unrolled
+from agent.analysis.loops import Loop
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
@@ -32,6 +34,7 @@ __global__ void sums(const float* x, float* y) {
     for (int k = 0; k < LENGTH; ++k) last[k] = x[k];
     for (int k = 0; k < 8; ++k) part[k] = x[k * 32 + threadIdx.x];
     for (int k = 0; k < N; ++k) more[k] = part[0];
+    for (int k = threadIdx.x; k < threadIdx.x + 8; ++k) part[k - threadIdx.x] += x[k];
     y[threadIdx.x] = part[0] + part[7] + more[N - 1] + last[0];
 }
 """
@@ -67,15 +70,25 @@ def dynamic_local_array(view: View) -> Iterator[Hit]:
 def _dynamic(access: Access, view: View) -> bool:
     if access.space != "local" or access.root is None or not access.root.dims or access.root.pointer:
         return False
-    return access.index is not None and any(_runtime(atom, access, view) for atom in access.index.atoms)
+    if access.index is None:
+        return False
+    loops = view.facts.loops_around(access.node)
+    # a loop from the thread's number whose index starts at zero again is the same for all threads
+    atoms = unrolled(access.index, loops).atoms
+    return any(_counts(atom, loops, view) or _runtime(atom, view) for atom in atoms)
 
 
-def _runtime(atom: Atom, access: Access, view: View) -> bool:
-    for loop in view.facts.loops_around(access.node):
-        if loop.atom == atom:
-            bound = loop.bound.atoms | loop.start.atoms
-            return bool(bound) and all(_parameter(one, view) or _loaded(one) for one in bound)
-    if "@loop" in atom.name or ":" in atom.name:
+def _counts(atom: Atom, loops: tuple[Loop, ...], view: View) -> bool:
+    """Whether it counts the turns of a loop whose length only the run knows."""
+    loop = next((one for one in loops if atom in (one.atom, turn(one))), None)
+    if loop is None:
+        return False
+    length = (loop.bound - loop.start).atoms if loop.step_kind == "+" else loop.bound.atoms | loop.start.atoms
+    return bool(length) and all(_parameter(one, view) or _loaded(one) for one in length)
+
+
+def _runtime(atom: Atom, view: View) -> bool:
+    if "@" in atom.name or ":" in atom.name:
         return False
     return bool(atom.depends & {"memory", "threadIdx.x", "threadIdx.y"}) or _parameter(atom, view)
 
