@@ -29,7 +29,7 @@ CANNOT_AGREE = (
     "this editor cannot ask whether you agree. Run `cuda-lsp optimize` on the file in a terminal, and answer `always`"
 )
 ALONE = "ideas come from the catalogue alone"
-_BACK = f"the command {protocol.FORGET} takes that back"
+_BACK = f"the command to ask again ({protocol.FORGET}) takes that back"
 
 
 def asks(kind: str, options: Options) -> bool:
