@@ -7,18 +7,19 @@ doubt, M the largest of the original's own (error or sensitivity) over the n run
 and u one unit in the last place:
 
     luck   e <= 4 M + 2 u
-    less   e > 4 max(M, u/2) RARE^(-1/n) + 2 u, or the rewrite was beyond its own budget in the first ``ROW`` further
-           runs, each of them
+    less   e > 4 max(M, u/2) RARE^(-1/n) + 2 u, or the rewrite was beyond its own budget in each of the first ``ROW``
+           further runs, or in ``OFTEN`` of all
     luck   neither after all of them
 
 Why that is seldom wrong. Let the errors of original and rewrite in a run be normal with standard deviations s and at
 most 2 s, one independent value a run (the worst case: more lanes make the largest error steadier). The density of |z|
 is at most sqrt(2 / pi) < 0.8, so all n of the original's stay below t s with probability (0.8 t)^n at most: M
 understates s by RARE^(1/n) about as seldom as RARE. Over n = 1 ... MOST + 1 and the distribution of e, the first
-reason misjudges such a rewrite with probability 6e-8, and the second with (2 / pi atan(2 / 4))^ROW = 3e-9, as that is
-how often one error passes four times another that is half as wide. Fifty comparisons, each by its largest error and its
-root mean square, stay below 1e-5 a verdict; ``tests/evaluation/test_doubts.py`` computes all that. The u/2 stands for
-what one rounding may add where M is zero because results are exact by chance.
+reason misjudges such a rewrite with probability 6e-8. One of its errors passes four times the original's with
+probability p = 2 / pi atan(2 / 4) = 0.295; so all of ROW do with p^ROW = 3e-9, and OFTEN of MOST (binomial) with 2e-9.
+Fifty comparisons, each by its largest error and its root mean square, stay below 1e-5 a verdict;
+``tests/evaluation/test_doubts.py`` computes all that. The u/2 stands for what one rounding may add where M is zero
+because results are exact by chance.
 
 The other way round, an error that is gross in its own run (*wrong*, where 1/16 of the output's scale or what the next
 lower precision explains is passed) may be so because the few values of an output cancelled. Such an error is *less
@@ -48,6 +49,7 @@ from agent.workload.program import Program
 
 MOST = 32
 ROW = 16
+OFTEN = 26
 RARE = 1e-9
 
 EASED = 4
@@ -180,7 +182,8 @@ def settled(first: Errors, more: Sequence[Comparison]) -> Settled:
     sure = RARE ** (-1 / count)
     least = first.units / 4
     exact = first.limit == 0.0 and all(item.limit == 0.0 for item in seen)
-    row = len(more) >= ROW and all(item.grade != SAME for item in more[:ROW])
+    again = [item.grade != SAME for item in more]
+    systematic = (len(again) >= ROW and all(again[:ROW])) or sum(again) >= OFTEN
 
     likely = FACTOR * own + first.units, FACTOR * own_rms + first.units
     possible = FACTOR * sure * max(own, least) + first.units, FACTOR * sure * max(own_rms, least) + first.units
@@ -193,6 +196,6 @@ def settled(first: Errors, more: Sequence[Comparison]) -> Settled:
     elif within(likely):
         state = LUCK
     else:
-        state = OPEN if within(possible) and not row else BEYOND
+        state = OPEN if within(possible) and not systematic else BEYOND
     limit, limit_rms = likely if state == LUCK else possible
     return Settled(state, limit, limit_rms, own, count)

@@ -193,7 +193,7 @@ __global__ void saxpy(const float* x, float* y, int n) {
 KAHAN = """
 // cuda-lsp: workload
 //   size     rows = 64, cols = 2000
-//   buffer   x: f32[rows * cols] in normal
+//   buffer   x: f32[rows * cols] in uniform(0, 1)
 //   buffer   y: f32[rows] out
 //   launch   kahan<<<(rows + 31) / 32, 32>>>(x, y, rows, cols)
 __global__ void kahan(const float* x, float* y, int rows, int cols) {
