@@ -9,7 +9,7 @@ from agent.evaluation.comparators.base import LESS, SAME, worst
 from agent.evaluation.doubts import BEYOND, OPEN, ROW, Doubt, Settled, further, gathered, gross, settled
 from agent.evaluation.trial import FAILED, NOT_APPLICABLE, Ruling, Trial, gate, passed, undecided, wrong
 
-SECONDS = {"screen": 20.0, "full": 90.0}
+SECONDS = {"screen": 60.0, "full": 120.0}
 """After this long no further contents are run: what they told so far decides."""
 
 
