@@ -105,6 +105,8 @@ class CountStore:
     def hopeless(self, snapshot: Snapshot, kernel: Kernel) -> bool:
         """Whether a kernel that compiles cannot be counted, as far as is known: nothing says what to run it on, or what
         does will not do."""
+        if place_of(snapshot, kernel) not in self._wanted:
+            return False
         known = self._facts.of(snapshot, kernel)
         if known is None or known.facts.problem or not known.facts.costs:
             return False
