@@ -51,8 +51,6 @@ def test_any_value_anywhere_is_taken_or_refused_in_words(tmp_path: Path, place: 
         (("settings", "depth"), "shallow", "settings.depth"),
         (("settings", "target"), "ABACUS", "no figures for a card"),
         (("secrets", "candidate"), "00", "32 hexadecimal digits"),
-        (("original", "file"), "../../etc/cron.d/x.cu", "no file's name"),
-        (("candidate", "file"), "", "no file's name"),
         (("candidate", "text"), "int x;", "not the text that its hash is of"),
         (("workload", "buffers", 0, "extent"), "1 << 36", "too much to replay"),
         (("workload", "buffers", 0, "extent"), "1 << 62", "cannot be run"),
@@ -62,6 +60,20 @@ def test_any_value_anywhere_is_taken_or_refused_in_words(tmp_path: Path, place: 
 def test_what_a_replay_does_not_do_is_said(place: tuple[object, ...], value: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=words):
         _open(put(golden(), place, value), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("a(1) b.cu", "a_1_ b.cu"), ("../../etc/cron.d/x.cu", "_etc_cron.d_x.cu"), ("-G", "_G"), ("", "kernel.cu"),
+        ("/dev/sda", "_dev_sda"), ("..", "_"), ("x\0y\n.cu", "x_y_.cu"), ("\u00fc.cu", "\u00fc.cu"),
+        ("y" * 500, "y" * 100),
+    ],
+)  # fmt: skip
+def test_a_file_s_name_is_neither_option_nor_path(file: str, name: str, tmp_path: Path) -> None:
+    with reopened(read(save(sealed(put(golden(), ("candidate", "file"), file)), tmp_path))) as found:
+        path = Path(found.candidate.document.path)
+        assert (path.name, path.parent) == (name, Path(found.original.document.path).parent)
 
 
 def test_a_source_that_is_too_large_is_refused(tmp_path: Path) -> None:
