@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.evaluation.comparators import COMPARATORS, Expected, compare
+from agent.evaluation.comparators.distribution import CRITICAL
 from agent.evaluation.values import from_floats, lane_mask, to_floats
 
 ULP = 2.0**-23
@@ -191,6 +192,13 @@ class TestDistribution:
         random = np.random.default_rng(5)
         truth = expected(list(random.normal(size=4000)), kind="distribution")
         assert compare(truth, raw(random.normal(size=4000))).grade == "same"
+
+    def test_a_verdict_of_fifty_comparisons_is_not_lost_by_chance(self) -> None:
+        assert 50 * 2 * np.exp(-2 * CRITICAL**2) < 1e-5  # Smirnov 1939: how often a distance is that large
+        random = np.random.default_rng(3)
+        for size in (50, 700):
+            for one, other in random.normal(size=(400, 2, size)):
+                assert compare(expected(list(one), kind="distribution"), raw(other)).grade == "same"
 
     @pytest.mark.parametrize("other", ["shifted", "constant", "nan"])
     def test_other_laws(self, other: str) -> None:
