@@ -12,7 +12,6 @@ from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, 
 from agent.execution.emulator.addresses import FIRST_BUFFER
 from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimit
 from agent.execution.emulator.buffers import EAGER, EAGER_OF_FEW, Buffer, fill_from, new_buffer
-from agent.execution.emulator.exactness import inexact
 from agent.execution.emulator.faults import FaultLog, TooManyFaults
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.kernel import Kernel
@@ -196,7 +195,7 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
         assert buffer.written is not None
         written[name] = buffer.written[buffer.start : buffer.stop].view(bool)
     complete = run.complete and not message
-    rounded = inexact(site.instruction for kernel in run.kernels.values() for site in kernel.sites)
+    rounded = tuple(sorted({opcode for kernel in run.kernels.values() for opcode in kernel.inexact}))
     return Answer(
         status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded
     )

@@ -17,6 +17,7 @@ from agent.execution.emulator import (
     steps_warp,
 )
 from agent.execution.emulator.clusters import check_clusters
+from agent.execution.emulator.exactness import inexact
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
 from agent.execution.emulator.memory_use import may_be_shared, narrowest
@@ -97,6 +98,11 @@ class Kernel:
     def narrow_shared(self) -> bool:
         """Whether any access that may go to shared memory is narrower than four bytes."""
         return any(may_be_shared(site.instruction) and narrowest(site.instruction) < 4 for site in self.sites)
+
+    @cached_property
+    def inexact(self) -> tuple[str, ...]:
+        """The opcodes whose results PTX does not define to the bit."""
+        return inexact(site.instruction for site in self.sites)
 
     @cached_property
     def users(self) -> Users:

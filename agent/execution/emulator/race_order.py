@@ -55,14 +55,16 @@ class Order:
     def barrier(self, complete: Array) -> None:
         """The blocks where ``complete`` holds have passed a barrier."""
         self.horizon[complete] = self.clock.tick()
-        self.phases.barrier(complete)
+        if self.phases.used:
+            self.phases.barrier(complete)
         if complete.all():
             self.pair_time = None
 
     def warp_barrier(self, lanes: Lanes, warps: Warps, present: Array) -> None:
         """The lanes of each warp where ``present`` holds have met."""
         now = self.clock.tick()
-        self.phases.meet(lanes.flat if present.all() else lanes.flat[warps.back(present).reshape(-1)])
+        if self.phases.used:
+            self.phases.meet(lanes.flat if present.all() else lanes.flat[warps.back(present).reshape(-1)])
         if present.size == 1:
             self.warp_time[slice(None) if lanes.rows is None else lanes.rows] = now
             return
@@ -90,7 +92,7 @@ class Order:
             pairs = self.pair_time[row * self.warp_time.shape[1] + warp, mine % WARP, theirs % WARP]
             times = np.maximum(times, pairs)
         near = np.where(theirs // WARP == warp, times, np.uint64(0))
-        return np.maximum(near, self.phases.since(row, mine, theirs))
+        return np.maximum(near, self.phases.since(row, mine, theirs)) if self.phases.used else near
 
     def met_by(self, row: int, warp: int, lanes: Array) -> Array:
         """When each lane of a warp of block ``row`` last met one of ``lanes``: ``(32,)``."""

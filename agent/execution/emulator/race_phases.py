@@ -33,6 +33,7 @@ class Phases:
     gathered: dict[int, int] = field(factory=dict)
     passed: dict[tuple[int, int], int] = field(factory=dict)
     joined: dict[tuple[int, int], int] = field(factory=dict)
+    used: bool = False  # whether any thread knows anything by way of a phase
 
     def __attrs_post_init__(self) -> None:
         self.arrays = [np.zeros(self.threads, np.uint64)]
@@ -66,6 +67,7 @@ class Phases:
         """Those threads have seen that the phase is complete."""
         found = self.passed.get((key, parity), 0)
         if found:
+            self.used = True
             known = self.held[row, threads]
             unique, inverse = np.unique(known, return_inverse=True)
             both = [self._join_all([number, found]) for number in unique.tolist()]
