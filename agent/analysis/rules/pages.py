@@ -12,15 +12,19 @@ from agent.source.document import parse
 HEAD = """\
 # Hints
 
-What `cuda-lsp` says about a kernel while it is typed. Each rule is one file in `agent/analysis/rules/catalog/`; this
-page is made from them (`python -m agent.analysis.rules.pages > docs/rules.md`), and the examples are the rules' tests.
+What `cuda-lsp` says about a kernel while it is typed, and about the host functions around it. Each rule is one file in
+`agent/analysis/rules/catalog/`; this page is made from them (`python -m agent.analysis.rules.pages > docs/rules.md`),
+and the examples are the rules' tests.
 
 A rule is silent on what it does not know: an index that cannot be followed, a block that the file does not show, a
 condition on loaded data. Sectors, passes over shared memory and races are not guessed from strides; they are counted
 by evaluating the index for each thread. Where no launch is in sight, a kernel that uses `threadIdx.x` alone is taken
 to run in blocks of 256, and one that uses `threadIdx.y` too is looked at with several usual blocks, of which the
-kindest is reported. A length of a row that is not known is taken to be large. Kernels with a parse error and HIP files
-get no hints.
+kindest is reported. A length of a row that is not known is taken to be large. What a compiler must load again is
+decided by `__restrict__` alone: CUDA's compilers do not tell pointers apart by their types. In a function of the host
+only variables are followed that it declares once itself. Kernels with a parse error and HIP files get no hints.
+
+Rules marked "off" run where they are selected: they state what is true of most code, or matter to few.
 
 ## Silencing
 
