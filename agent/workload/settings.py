@@ -14,7 +14,8 @@
     plan = "launch softmax<<<rows, 256>>>(x, y, rows, cols)"
     compare = { y = "numeric 1e-5" }
 
-Each entry means what the same words mean in a directive. ``[model]`` names a language model.
+Each entry means what the same words mean in a directive. ``[model]`` names a language model, ``[hints]`` says which
+rules run.
 """
 
 import difflib
@@ -33,7 +34,7 @@ from agent.workload.statements import FLAGS, read_statements
 from agent.workload.workload import Origin, Workload
 
 FILE = ".cuda-lsp.toml"
-_PROJECT = ("target", "architectures", "flags", "include", "workload", "model")
+_PROJECT = ("target", "architectures", "flags", "include", "workload", "model", "hints")
 _WORKLOAD = ("sizes", "constants", "buffers", "symbols", "scratch", "locals", "plan", "compare", "flags", "lossy")
 _STATEMENT = {
     "sizes": "size {name} = {value}",
@@ -53,7 +54,8 @@ class SettingsError(WorkloadError):
 @frozen
 class Settings:
     """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and
-    stand in ``flags`` too; ``target`` is a card's name, or empty. ``model`` is read by ``agent.models.settings``."""
+    stand in ``flags`` too; ``target`` is a card's name, or empty. ``model`` is read by ``agent.models.settings``,
+    ``hints`` by whoever runs the rules."""
 
     path: Path | None = None
     target: str = ""
@@ -62,6 +64,7 @@ class Settings:
     include: tuple[Path, ...] = ()
     workloads: Mapping[str, Mapping[str, Any]] = field(factory=dict, repr=False)
     model: Mapping[str, Any] = field(factory=dict, repr=False)
+    hints: Mapping[str, Any] = field(factory=dict, repr=False)
 
     def workload(self, document: Document, kernel: Kernel) -> Workload | None:
         """The workload stated for ``kernel`` (by qualified or bare name), checked at its declared sizes; else None."""
@@ -104,6 +107,9 @@ def read_settings_file(path: Path) -> Settings:
     model = told.get("model", {})
     if not isinstance(model, dict):
         _fail(path, "model", "a table, as in [model]")
+    hints = told.get("hints", {})
+    if not isinstance(hints, dict):
+        _fail(path, "hints", "a table, as in [hints]")
     for name, entry in workloads.items():
         _known(entry, _WORKLOAD, path, f"workload.{name}.")
         _check_entry(entry, path, f"workload.{name}.")
@@ -116,7 +122,8 @@ def read_settings_file(path: Path) -> Settings:
         _fail(path, "target", "a card's name in quotes")
     include = tuple((path.parent / folder).resolve() for folder in _texts(told, "include", path))
     paths = tuple(f"-I{folder}" for folder in include)
-    return Settings(path, target, _texts(told, "architectures", path), (*flags, *paths), include, workloads, model)
+    architectures = _texts(told, "architectures", path)
+    return Settings(path, target, architectures, (*flags, *paths), include, workloads, model, hints)
 
 
 def _fail(path: Path, key: str, expected: str) -> NoReturn:

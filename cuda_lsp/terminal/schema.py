@@ -15,6 +15,7 @@ from agent.execution.machine import Capability
 from agent.search import events
 from agent.search.proposal import Proposal
 from agent.workload.expression import Expression
+from cuda_lsp.cli.hints import FIELDS as HINTS
 from cuda_lsp.cli.kernels import Listed
 from cuda_lsp.cli.profile import FIELDS as PROFILE
 from cuda_lsp.terminal.exits import Exit
@@ -42,6 +43,7 @@ def schema() -> dict[str, Any]:
         ("verify", {"kernel": of(str), "verdict": of(Verdict)}),
         ("verify", {"replay": of(Replayed)}),
         ("kernels", {"file": of(str), "target": of(str), "kernels": {"type": "array", "items": of(Listed)}}),
+        ("hints", {name: of(kind) for name, kind in HINTS.items()}),
         ("profile", {name: of(kind) for name, kind in PROFILE.items()}),
         ("doctor", {"capabilities": {"type": "array", "items": of(Capability)}}),
     )

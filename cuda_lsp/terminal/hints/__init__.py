@@ -1,0 +1,1 @@
+"""``cuda-lsp hints``: the rules over files and folders, for a terminal and for continuous integration."""
