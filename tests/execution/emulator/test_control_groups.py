@@ -5,7 +5,7 @@ import pytest
 
 from agent.execution.compiler import compile_slice
 from agent.execution.compiler.result import Build, Options
-from tests.execution.emulator.building import launch, run, with_headers
+from tests.execution.emulator.building import build, launch, run, with_headers
 from tests.execution.slices import HandSlice
 
 SOURCE = """#include <cooperative_groups.h>
@@ -110,3 +110,24 @@ def test_a_cluster_is_one_block_and_larger_ones_are_refused() -> None:
     larger = with_headers(CLUSTER.replace("SIZE", "__cluster_dims__(2, 1, 1)"))
     answer, _ = run(larger, launch("k", 2, 64, "x", "y", 0), buffers, checks=checks)
     assert answer.status == "refused" and "clusters of 2 blocks" in answer.message
+
+
+def test_one_lane_of_those_named_is_elected_and_what_has_no_effect_here_has_none() -> None:
+    built = build("""extern "C" __global__ void k(unsigned* y) {
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+        if (threadIdx.x % 32 >= 5 && threadIdx.x % 3 != 1) {
+            unsigned lead, who, mask = __activemask();
+            asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.b32 %1, 1, 0, p; }"
+                         : "=r"(lead), "=r"(who) : "r"(mask));
+            y[threadIdx.x] = lead * 2 + who; }
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }""")
+    answer, out = run(
+        built, launch("k", 1, 64, "y"), {"y": np.full(64, 999, np.uint32)}, checks=frozenset({"barriers"})
+    )
+    assert answer.status == "ok", answer
+    chosen = [lane for lane in range(64) if lane % 32 >= 5 and lane % 3 != 1]
+    first = [min(lane for lane in chosen if lane // 32 == warp) % 32 for warp in range(2)]
+    wanted = np.full(64, 999)
+    for lane in chosen:
+        wanted[lane] = first[lane // 32] * 2 + (lane % 32 == first[lane // 32])
+    np.testing.assert_array_equal(out["y"], wanted)
