@@ -38,14 +38,14 @@ class Kept:
         written = []
         for prepared, node, judged in self.found:
             if only is None or node.identifier in only:
-                path = Path(folder) / _name(prepared, node, judged)
+                path = Path(folder) / file_name(prepared, node.identifier, judged)
                 write(record(prepared, node.program, judged, self.lossy), path)
                 written.append((node.identifier, path))
         return tuple(written)
 
 
-def _name(prepared: Prepared, node: Node, judged: Judged) -> str:
+def file_name(prepared: Prepared, node: str, judged: Judged) -> str:
     """``softmax-1.2-full-0f3a9c21.json``: kernel, node, depth, and the beginning of the candidate's hash."""
     kernel = _OTHER.sub("_", prepared.workload.kernel)[:60]
-    parts = (kernel, node.identifier, prepared.setting.depth, judged.verdict.evidence.candidate_hash[:8])
+    parts = (kernel, node, prepared.setting.depth, judged.verdict.evidence.candidate_hash[:8])
     return "-".join(parts) + ".json"

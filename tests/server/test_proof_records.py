@@ -48,6 +48,18 @@ def test_a_search_in_the_editor_leaves_the_records_of_what_it_shows(tmp_path: Pa
     assert str(tmp_path) not in Path(rewrite.record).read_text()
 
 
+def test_what_is_said_of_a_change_has_its_record_too(tmp_path: Path, state: Path) -> None:
+    file = tmp_path / "add.cu"
+    file.write_text(ADD)
+    changed = ADD.replace("x[i] + 1.0f", "x[i] + 2.0f")
+    options = Options(device="emulator", against="saved")
+    ended = run(Task("verify", str(file), changed.encode(), "add", options), lambda message: None)
+    (path,) = (state / "records").iterdir()
+    assert ended.reason == "wrong" and f"proof record: {path}" in ended.lines
+    found = read(path)
+    assert (found.verdict.correctness.state, found.settings.depth) == ("wrong", "full")
+
+
 def test_a_folder_that_cannot_be_written_costs_the_record_only(state: Path) -> None:
     state.mkdir(parents=True)
     (state / "records").write_text("a file where the folder should be")

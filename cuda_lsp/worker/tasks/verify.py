@@ -1,10 +1,10 @@
 """Is my own change right? The text in the editor against the saved file, or against a git revision."""
 
 from agent.evaluation.gates import gates
-from agent.evaluation.judge import judge
+from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.setting import Setting
-from agent.evaluation.verdict import GateResult, Verdict
+from agent.evaluation.verdict import GateResult
 from agent.source.document import Document, parse
 from agent.source.errors import SourceError, UnknownKernel
 from agent.workload.errors import WorkloadError
@@ -17,6 +17,7 @@ from cuda_lsp.terminal.revision import at_revision
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task, setting_of
+from cuda_lsp.worker.records import keep_record
 from cuda_lsp.worker.tasks import Tell
 
 SAVED = "saved"
@@ -33,7 +34,8 @@ def run(task: Task, tell: Tell) -> Ended:
         return Ended("unchanged", f"{name}: the text in the editor is {_words(task)}: there is no change to verify")
     opened = open_task(task, original)
     setting = setting_of(task, opened, full=True)
-    verdict = _verdict(opened, changed, setting, task, tell)
+    judged, record = _judged(opened, changed, setting, task, tell)
+    verdict = judged.verdict
     lossless = verdict.shown or verdict.precision.state == "unchecked"
     right = verdict.correctness.state == "right"
     reason = ("right" if lossless or task.options.lossy else "less precise") if right else verdict.correctness.state
@@ -41,7 +43,7 @@ def run(task: Task, tell: Tell) -> Ended:
         reason,
         f"{name} against {_words(task)}: {verdict_text(verdict)}",
         verdict=verdict,
-        lines=evidence_lines(verdict),
+        lines=(*evidence_lines(verdict), record),
     )
 
 
@@ -62,7 +64,8 @@ def _words(task: Task) -> str:
     return "the saved file" if task.options.against == SAVED else f"the file at {task.options.against}"
 
 
-def _verdict(opened: Opened, changed: Document, setting: Setting, task: Task, tell: Tell) -> Verdict:
+def _judged(opened: Opened, changed: Document, setting: Setting, task: Task, tell: Tell) -> tuple[Judged, str]:
+    """The verdict, and where its proof record is."""
     try:
         plan = plan_of(changed, opened.workload, opened.document)
     except (WorkloadError, SourceError) as error:
@@ -75,7 +78,9 @@ def _verdict(opened: Opened, changed: Document, setting: Setting, task: Task, te
         done.append(result)
         tell(Staged(f"{result.gate}: {result.outcome}", len(done), total))
 
-    return judge(prepared, Program(changed, plan, "your change"), task.options.lossy, progress)
+    candidate = Program(changed, plan, "your change")
+    judged = examine(prepared, candidate, task.options.lossy, progress)
+    return judged, keep_record(prepared, candidate, judged, task.options.lossy)
 
 
 def prepared_or_error(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
