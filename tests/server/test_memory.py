@@ -15,7 +15,7 @@ from tests.server.rewrites import rewritten
 from tests.server.texts import SCALE
 
 URI = "file:///named.cu"
-NAMES = 400
+NAMES = 250
 
 
 def test_proposals_for_documents_that_were_closed_under_a_job_are_let_go(tmp_path: Path) -> None:
