@@ -47,9 +47,9 @@ The layout of `wmma` fragments, which PTX leaves open, is that of `mma` (as on c
 ## How far that reaches
 
 Of 791 kernels of HeCBench and NVIDIA's CUDA samples (files in random order, at most three kernels of each, sliced and
-compiled for sm_90) 752 can be run. 38 of the others read textures or surfaces, for which a workload has no words, and
-one allocates memory on the device. Of 143 of them, unoptimised as the memory gate compiles them, 130 can: the rest
-has the same two reasons.
+compiled for sm_90) 752 have no instruction that is refused. 38 of the others read textures or surfaces, for which a
+workload has no words, and one allocates memory on the device. Of 143 of them, unoptimised as the memory gate compiles
+them, 130: the others for the same two reasons.
 
 ## Launches
 
