@@ -84,7 +84,10 @@ def look(path: str, settings: Settings) -> Looked:
     """The findings of a file in text order. Raises SourceError for what is no readable CUDA text."""
     if os.path.splitext(path)[1].lower() not in CUDA and not _holds_kernels(path):  # noqa: PTH122
         return _NOTHING
-    return found_in(_document(path), settings)
+    try:
+        return found_in(_document(path), settings)
+    except RecursionError:
+        raise SourceError(f"{path} is nested too deeply to be read; exclude it") from None
 
 
 def found_in(document: Document, settings: Settings) -> Looked:
@@ -108,10 +111,7 @@ def found_in(document: Document, settings: Settings) -> Looked:
 def _document(path: str) -> Document:
     if _size(path) > LARGEST:
         raise SourceError(f"{path} is larger than {LARGEST >> 20} MiB; exclude it")
-    try:
-        return read(path)
-    except RecursionError:
-        raise SourceError(f"{path} is nested too deeply to be read; exclude it") from None
+    return read(path)
 
 
 def _holds_kernels(path: str) -> bool:
