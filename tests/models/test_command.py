@@ -1,5 +1,6 @@
 """``cuda-lsp optimize --model``: consent first, keys nowhere, caps and history as asked for."""
 
+import contextlib
 import json
 import os
 import pty
@@ -125,7 +126,8 @@ def _child_environments(pid: int) -> list[str]:
     found = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in path.read_text().split():
-            found.append(Path(f"/proc/{child}/environ").read_bytes().decode(errors="replace"))
+            with contextlib.suppress(OSError):  # it may be gone by now
+                found.append(Path(f"/proc/{child}/environ").read_bytes().decode(errors="replace"))
     return found
 
 
