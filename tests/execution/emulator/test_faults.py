@@ -272,7 +272,7 @@ def test_what_is_not_known_is_refused_by_name_and_line() -> None:
         ("wgmma.fence.sync.aligned;", "wgmma.fence"),
         ("ld.global.b128 %d1, [%d2];", "ld.global"),
         ("mov.u32 %r1, %smid;", "smid"),
-        ("mov.u32 %r1, %envreg2;", "envreg2"),
+        ("mov.u32 %r1, %envreg3;", "envreg3"),
         ("shfl.down.b32 %r1, %r2, 1, 31;", "shfl.down"),
     ):
         answer, _ = run(
