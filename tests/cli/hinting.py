@@ -34,12 +34,15 @@ void run(const float* x, float* y) { total<<<64, 256>>>(x, y); }
 """
 """W6, a hint, at line 6."""
 
+RULES = ("A1", "W6")
+
 Hints = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def hints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Hints:
-    """The command in a folder of its own: exit code, standard output, standard error."""
+    """The command in a folder of its own: exit code, standard output, standard error. Two rules run unless others are
+    named, so that a new rule changes no test."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -47,7 +50,8 @@ def hints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = command.main(list(arguments), standalone_mode=False)
+        chosen = () if "--select" in arguments else ("--select", ",".join(RULES))
+        code = command.main([*arguments, *chosen], standalone_mode=False)
         said = capsys.readouterr()
         return int(code), said.out, said.err
 

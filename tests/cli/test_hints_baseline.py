@@ -12,7 +12,7 @@ from cuda_lsp.settings import Settings
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.hints.baseline import new_baseline, read_baseline
 from cuda_lsp.terminal.hints.reported import Reported, found_in
-from tests.cli.hinting import FINE, SLOW, TREE, Hints, hints, put
+from tests.cli.hinting import FINE, RULES, SLOW, TREE, Hints, hints, put
 
 __all__ = ["hints"]
 
@@ -86,7 +86,7 @@ def test_an_old_baseline_stays_where_a_new_one_is_not_finished(tmp_path: Path) -
 
 
 def _findings(text: bytes) -> tuple[Reported, ...]:
-    return found_in(parse(text, "k.cu"), Settings()).findings
+    return found_in(parse(text, "k.cu"), Settings(select=RULES)).findings
 
 
 _BLANKS = st.text(alphabet=" \t", max_size=3)

@@ -12,7 +12,7 @@ from agent.source.document import parse
 from cuda_lsp.settings import Settings
 from cuda_lsp.terminal.hints.exclude import excluded_within, patterns
 from cuda_lsp.terminal.hints.reported import found_in
-from tests.cli.hinting import FINE, LINE, SLOW, Hints, hints, put
+from tests.cli.hinting import FINE, LINE, RULES, SLOW, Hints, hints, put
 
 __all__ = ["hints"]
 
@@ -171,7 +171,7 @@ def test_windows_line_ends_and_a_byte_order_mark_change_no_place(hints: Hints) -
 @settings(max_examples=30, deadline=None)
 def test_columns_count_utf_16_units(before: str) -> None:
     text = SLOW.replace("if (i", f"/*{before}*/ if (i")
-    (found,) = found_in(parse(text.encode(), "k.cu"), Settings()).findings
+    (found,) = found_in(parse(text.encode(), "k.cu"), Settings(select=RULES)).findings
     line = text.split("\n")[2]
     assert (found.place.line, found.place.column) == (3, 1 + len(line[: line.index("0.1;")].encode("utf-16-le")) // 2)
 
