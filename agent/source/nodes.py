@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_REMEMBERED = 16_384
 """Bytes: what is below a longer node is not remembered."""
+DEEPEST = 150
+"""Levels of a function that is still looked at: people write about thirty, generators of sums any number."""
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier", "primitive_type"})
 IDENTIFIERS = frozenset({"identifier", "type_identifier", "namespace_identifier", "field_identifier"})
@@ -42,6 +44,22 @@ def field(node: Node | None, *names: str) -> Node | None:
             return None
         node = node.child_by_field_name(name)
     return node
+
+
+def is_deep(node: Node, most: int) -> bool:
+    """Whether anything lies more than ``most`` levels below a node. To ask the way up from each of many nodes takes
+    the cube of that."""
+    cursor, level = node.walk(), 0
+    while True:
+        if cursor.goto_first_child():
+            level += 1
+            if level > most:
+                return True
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
+            level -= 1
 
 
 def walk(node: Node, named: bool = True) -> Iterator[Node]:

@@ -20,6 +20,7 @@ from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
 from agent.source.moving import moved_kernel
+from agent.source.nodes import DEEPEST, is_deep
 from agent.source.parsing import parse_tree
 from agent.source.span import Span
 from agent.workload.expression import Expression, ExpressionError
@@ -87,7 +88,7 @@ def _run(
     raised: bool,
 ) -> Iterator[Hit]:
     alone = _alone(document, kernel)
-    if alone.tree.root_node.has_error:
+    if alone.tree.root_node.has_error or is_deep(alone.tree.root_node, DEEPEST):
         return
     own = moved_kernel(kernel, -kernel.span.start, 1 - kernel.line)
     known = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True) if extent is not None}

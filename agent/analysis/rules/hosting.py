@@ -21,6 +21,7 @@ from agent.source.document import Document
 from agent.source.edits import Edit, line_end
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
+from agent.source.nodes import DEEPEST, is_deep
 from agent.source.parsing import parse_tree
 from agent.source.span import Span
 
@@ -105,7 +106,7 @@ def _hits(written: bytes) -> tuple[Hit, ...]:
 def _run(written: bytes) -> Iterator[Hit]:
     tree = parse_tree(written)
     function = next(descendants(tree.root_node, "function_definition"), None)
-    if function is None or tree.root_node.has_error:
+    if function is None or tree.root_node.has_error or is_deep(function, DEEPEST):
         return
     view: HostFunction = host_function(function)
     for rule in rules():

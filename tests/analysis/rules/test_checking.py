@@ -37,6 +37,15 @@ def ids(text: str, selection: Selection | None = None) -> list[str]:
     return [finding.rule for finding in findings(text, selection)]
 
 
+def test_what_nests_too_deeply_is_not_looked_at() -> None:
+    """A generated sum of 20,000 terms would keep the rules busy for hours, and the editor with them."""
+    terms = " + ".join(f"powf(x[{at}], 2.0f)" for at in range(20_000))
+    assert ids(POWER) and ids(f"__global__ void k(float* x) {{ x[0] = {terms}; }}") == []
+    host = "int main() {{ float* x; cudaMalloc(&x, 4 * {}); second<<<1, 32>>>(x); }}"
+    few, many = host.format(" + ".join("1" * 9)), host.format(" + ".join("1" * 20_000))
+    assert ids(POWER + many) == ids(POWER) and ids(POWER + few) != []
+
+
 def test_a_finding_says_what_where_and_how_bad() -> None:
     (finding,) = findings(STRIDED)
     document = parse(STRIDED.encode())
