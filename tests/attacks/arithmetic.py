@@ -104,6 +104,7 @@ ATTACKS = (
         ),
         "correctness",
         "var[",
+        small=True,
     ),
     _wrong(
         "every hundredth term is dropped",

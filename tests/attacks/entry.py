@@ -22,7 +22,10 @@ class Attack:
     """A wrong rewrite of ``ORIGINALS[of]``: each change replaces text once. ``rows`` are those of the catalogue in
     ``catalogue.py``. ``gate`` must refuse it, and say one of the ``words``. ``plan`` (a directive's steps) stands in
     place of the original's. ``special``, ``scope`` and ``architectures`` are
-    the setting it is judged under."""
+    the setting it is judged under. ``small``: its error is at times no more than lost precision.
+
+    What correctness sees in a few values may be luck: then numerics looks at it on further contents, and is the one
+    that finds it wrong."""
 
     name: str
     rows: tuple[str, ...]
@@ -35,6 +38,15 @@ class Attack:
     special: str = "report"
     state: str = "wrong"
     architectures: tuple[str, ...] = ()
+    small: bool = False
+
+    @property
+    def refusals(self) -> set[tuple[str, str]]:
+        """The states and gates that refuse it for its reason."""
+        found = {(self.state, self.gate)}
+        if (self.state, self.gate) == ("wrong", "correctness"):
+            found.add(("wrong", "numerics"))
+        return found | {("right", "numerics")} if self.small else found
 
 
 @frozen

@@ -95,7 +95,7 @@ ATTACKS = (
             (
                 _STORE,
                 f"{_STORE} if (blockIdx.x == gridDim.x - 1 && t == 0 && gridDim.x > 1) "
-                "y[0] = y[0] == 123.0f ? 0.0f : *(volatile float*)&y[0];",
+                "y[0] = y[0] == 1.5e30f ? 0.0f : *(volatile float*)&y[0];",
             ),
         ),
         "memory",

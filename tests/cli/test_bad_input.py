@@ -16,9 +16,9 @@ CASES = {
     "does not compile": (ROW_SUMS.replace("float sum = 0.0f;", "flaot sum = 0.0f;"), 3, "line 7"),
     "bad directive": ("// cuda-lsp: workload\n//   size n = \n" + NO_LAUNCH, 3, "line 2"),
     "unknown instruction": (
-        ROW_SUMS.replace("s[t] = sum;", 's[t] = sum; asm volatile("griddepcontrol.wait;");'),
+        ROW_SUMS.replace("s[t] = sum;", 's[t] = sum; asm volatile("wgmma.fence.sync.aligned;");'),
         3,
-        "griddepcontrol",
+        "wgmma",
     ),
 }
 
