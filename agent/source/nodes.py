@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_REMEMBERED = 16_384
 """Bytes: what is below a longer node is not remembered."""
+_FEW = 1500
 DEEPEST = 150
 """Levels of a function that is still looked at: people write about thirty, generators of sums any number."""
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
@@ -48,7 +49,9 @@ def field(node: Node | None, *names: str) -> Node | None:
 
 def is_deep(node: Node, most: int) -> bool:
     """Whether anything lies more than ``most`` levels below a node. To ask the way up from each of many nodes takes
-    the cube of that."""
+    the cube of that. Few nodes are never deep enough to matter, and are not looked through."""
+    if node.descendant_count < _FEW:
+        return False
     cursor, level = node.walk(), 0
     while True:
         if cursor.goto_first_child():

@@ -120,7 +120,8 @@ class FactStore:
         first = place not in wanted
         wanted.pop(place, None)
         wanted[place] = None  # the last is the most urgent
-        if first and (known is None or not known.fresh):
+        typing = snapshot.uri in self._timers  # the pause finds them; before it they would be in the way of a key
+        if first and not typing and (known is None or not known.fresh):
             self._wait(snapshot.uri, 0.0)
 
     def again(self) -> None:

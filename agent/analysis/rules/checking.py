@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 from agent.analysis.facts import analyse
@@ -57,17 +58,24 @@ def check(
     raised = _raises(document)
     start, end = kernel.span.start, kernel.span.end
     digest = blake2b(document.text[start:end], digest_size=16).digest()
-    key = (digest, kernel.launch_bounds, _frozen(facts), shapes, block, raised, *sizes.items())
+    wanted = selection or Selection()
+    asked = _asked(wanted)
+    key = (digest, kernel.launch_bounds, _frozen(facts), shapes, block, raised, asked, *sizes.items())
     if key not in _remembered:
         if len(_remembered) >= MOST_REMEMBERED:
             _remembered.clear()
-        _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised))
-    wanted = selection or Selection()
+        _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised, asked))
     own, around = (
         _placed(_remembered[key], document, kernel, sites, wanted),
         check_hosts(document, kernel, sites, wanted),
     )
     return tuple(sorted((*own, *around), key=lambda one: one.span))
+
+
+@lru_cache(maxsize=16)
+def _asked(selection: Selection) -> frozenset[str]:
+    """The rules that a selection admits: no other is run between two keys."""
+    return frozenset(rule.id for rule in rules() if selection.admits(rule))
 
 
 def _is_hip(document: Document) -> bool:
@@ -86,6 +94,7 @@ def _run(
     block: Extents,
     sizes: Mapping[str, int],
     raised: bool,
+    asked: frozenset[str],
 ) -> Iterator[Hit]:
     alone = _alone(document, kernel)
     if alone.tree.root_node.has_error or is_deep(alone.tree.root_node, DEEPEST):
@@ -99,7 +108,7 @@ def _run(
     bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None
     view = View(facts, shapes, block, bounds, sizes, raised, shared.functions)
     for rule in rules():
-        for found in rule.examine(view) if rule.examine is not None else ():
+        for found in rule.examine(view) if rule.examine is not None and rule.id in asked else ():
             yield named(found, rule.id)
 
 
