@@ -12,7 +12,7 @@ gets through all of it; when the time is up, the rest is skipped with that reaso
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,17 +61,17 @@ class Shard:
             self.file.write_text(json.dumps({"code": self.code, "passed": sorted(self.passed)}))
 
 
-def code_hash() -> str:
-    """A hash of all that a test's outcome rests on in this repository."""
+def code_hash(folders: Iterable[str] = ("agent", "cuda_lsp", "fixtures", "tests")) -> str:
+    """A hash of all that an outcome rests on in these folders or files of the repository."""
     digest = hashlib.sha256()
-    for path in sorted(_code()):
+    for path in sorted(set(_code(folders))):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def _code() -> Iterator[Path]:
-    for folder in ("agent", "cuda_lsp", "fixtures", "tests"):
-        for path in (ROOT / folder).rglob("*"):
+def _code(folders: Iterable[str]) -> Iterator[Path]:
+    for folder in folders:
+        for path in (ROOT / folder, *(ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".cu", ".json") and path.is_file():
                 yield path
 
