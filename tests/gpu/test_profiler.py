@@ -1,0 +1,58 @@
+"""What a profiler is shown, and how what it says is read, without a card and without a profiler."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.execution.children import ground
+from agent.execution.wire import decode, encode
+from tests.benchmarks.profiler import command, durations, report
+from tests.execution.gpu.fake import FakeCard
+from tests.execution.gpu.test_measuring import doubling, request, side
+from tests.gpu.launcher import Order, launched
+
+SAID = """==PROF== Connected to process 450 (/usr/bin/python3.12)
+conv2d 1980 1980
+"ID","Process ID","Kernel Name","Block Size","Metric Name","Metric Unit","Metric Value"
+"0","450","softmax(const float *, float *, int, int)","(256, 1, 1)","gpu__time_duration.sum","ns","1,605,280"
+"1","450","_Z6conv2dPKf","(16, 16, 1)","gpu__time_duration.sum","nsecond","7032000"
+"2","450","softmax","(256, 1, 1)","gpu__time_duration.sum","us","1600"
+"3","450","softmax","(256, 1, 1)","sm__cycles_elapsed.max","cycle","3000"
+"4","450","sweep","(256, 1, 1)","gpu__time_duration.sum","ns","5"
+==PROF== Disconnected from process 450
+"""
+
+
+def test_durations_are_read_from_among_other_lines() -> None:
+    found = durations(SAID.splitlines(), ("softmax", "conv2d", "matvec"))
+    assert found == {"softmax": [pytest.approx(1605.28e-6), pytest.approx(1.6e-3)], "conv2d": [pytest.approx(7.032e-3)]}
+
+
+def test_what_says_nothing_is_empty() -> None:
+    assert durations(["==ERROR== no kernels were profiled"], ("softmax",)) == {}
+
+
+def test_clocks_and_caches_are_left_alone_and_only_these_kernels_looked_at() -> None:
+    asked = command(Path("/bin/ncu"), ("softmax", "conv2d"), Path("order"))
+    for option in ("--clock-control", "--cache-control"):
+        assert asked[asked.index(option) + 1] == "none"
+    pattern = asked[asked.index("--kernel-name") + 1].removeprefix("regex:")
+    assert [name for name in ("softmax", "_Z6conv2dPKf", "sweep", "make") if re.search(pattern, name)] == [
+        "softmax", "_Z6conv2dPKf",
+    ]  # fmt: skip
+
+
+def test_each_call_is_cold_and_nothing_waits_behind_a_blocker() -> None:
+    card = FakeCard({"old": doubling(3e-3), "new": doubling(2e-3)})
+    order = decode(encode(Order((request(side("old"), side("new")),), 3)), Order)
+    launched(ground.open_ground(card, card, b"support"), order.requests[0], order.calls)
+    names = [name for name in card.log if name in ("make", "sweep", "hold", "event", "old", "new")]
+    assert names == ["make", "sweep", "old"] * 3
+
+
+def test_the_report_says_how_far_they_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    report({"a": 1.02e-3, "b": 2e-3, "c": "out of memory", "d": 1e-3}, {"a": [1e-3, 1e-3, 9e-3], "b": [1e-3]})
+    said = capsys.readouterr().out
+    assert "+2.00%" in said and "+100.00%" in said and "out of memory" in said and "ncu saw none" in said
+    assert "1 of 4 within 3%" in said
