@@ -59,7 +59,8 @@ class Tunable:
 
 @frozen
 class Candidate:
-    """A rewrite of one kernel: ``code`` replaces the kernel's definition (helpers and further kernels included).
+    """A rewrite of one kernel: ``code`` replaces the kernel's definition (helpers and further kernels included); the
+    ``#include`` lines that it begins with go to the file's own.
 
     ``plan`` says how it is launched; ``variant`` tells implementations of the same idea apart; ``ideas`` lists the
     ideas applied from the original on, oldest first. ``tunables`` are the constants that may be chosen otherwise, and

@@ -7,21 +7,26 @@ from tree_sitter import Node
 
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits, line_end, splice
+from agent.source.headers import header_place, includes
 from agent.source.kernel import Kernel
 from agent.source.span import Span
 from agent.workload.plan import Plan
+
+_INCLUDE = re.compile(r"#include <([\w./]+)>\n+")
 
 
 @frozen
 class Rewrite:
     """Edits inside the kernel's definition (spans in the document), helper functions to stand above it, and the plan
     (None: the same launches as before). ``kernels`` are further kernels to stand between the two: other than helpers,
-    they are indented as this one already."""
+    they are indented as this one already. ``headers`` are those of the toolkit that are needed (``cuda_pipeline.h``):
+    they may be there already."""
 
     edits: tuple[Edit, ...]
     helpers: tuple[str, ...] = ()
     plan: Plan | None = None
     kernels: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
 
 
 def replace(node: Node, text: str) -> Edit:
@@ -123,13 +128,16 @@ def with_unit(helper: str, unit: str) -> str:
 
 
 def code_of(document: Document, kernel: Kernel, rewrite: Rewrite) -> str:
-    """What stands for the kernel's definition after a rewrite: helpers first, then the kernel, with plain line ends."""
+    """What stands for the kernel's definition after a rewrite: headers and helpers first, then the kernel, with plain
+    line ends."""
     start = kernel.span.start
     edits = [Edit(Span(edit.span.start - start, edit.span.end - start), edit.text) for edit in rewrite.edits]
     definition = apply_edits(document.text[start : kernel.span.end], edits).decode("utf-8", "surrogateescape")
     unit = indent_unit(document, kernel)
+    headers = "\n".join(f"#include <{name}>" for name in rewrite.headers)
     return "\n\n".join(
         [
+            *([headers] if headers else []),
             *(with_unit(helper.strip("\n"), unit) for helper in rewrite.helpers),
             *rewrite.kernels,
             definition.replace("\r\n", "\n"),
@@ -139,14 +147,35 @@ def code_of(document: Document, kernel: Kernel, rewrite: Rewrite) -> str:
 
 def splice_code(document: Document, kernel: Kernel, code: str) -> Document:
     """The document with ``code`` for the kernel's definition. What stands in ``code`` before the kernel of that name
-    goes above the comment that belongs to the kernel, so that a helper does not come between the two."""
+    goes above the comment that belongs to the kernel, so that a helper does not come between the two; the ``#include``
+    lines that ``code`` begins with go to the file's own, but for those that are there."""
+    names, plain = _without_headers(code.replace("\r\n", "\n"))
+    wanted = [name for name in names if not includes(document, name, kernel.span.start)]
+    lines = "".join(f"#include <{name}>\n" for name in wanted)
+    place = header_place(document, kernel.span.start) if wanted else None
+    if place is None:
+        return _spliced(document, kernel, f"{lines}\n{plain}" if wanted else plain)
+    added = Edit(Span(place.span.end, place.span.end), lines.encode().replace(b"\n", line_end(document.text)))
+    written = _spliced(document, kernel, plain)
+    return parse(apply_edits(written.text, [added]), document.path, written)
+
+
+def _without_headers(code: str) -> tuple[list[str], str]:
+    """The headers that ``code`` begins with, and the rest."""
+    names: list[str] = []
+    while found := _INCLUDE.match(code):
+        names.append(found[1])
+        code = code[found.end() :]
+    return names, code
+
+
+def _spliced(document: Document, kernel: Kernel, plain: str) -> Document:
     comment = comment_start(document, kernel)
-    plain = code.replace("\r\n", "\n")
     inside = next(
         (other for other in parse(plain.encode("utf-8", "surrogateescape")).kernels if other.name == kernel.name), None
     )
     if comment is None or inside is None or inside.span.start == 0:
-        return splice(document, kernel, code)
+        return splice(document, kernel, plain)
     raw = plain.encode("utf-8", "surrogateescape")
     end = line_end(document.text)
     helpers, definition = (part.replace(b"\n", end) for part in (raw[: inside.span.start], raw[inside.span.start :]))

@@ -2,8 +2,9 @@
 
 A rewrite is never a whole file. It is a replacement of the kernel (with the helpers above it) and of the launch sites
 that changed with it; where it launches other kernels than before, of the host functions that do so, or of other
-kernels, as whole definitions. Each is known by its bytes, so that edits elsewhere, a restart, a renamed file or an undo
-need no bookkeeping, and a single byte of difference in what is replaced is noticed.
+kernels, as whole definitions. An ``#include`` that it needs is held by the line before it. Each is known by its bytes,
+so that edits elsewhere, a restart, a renamed file or an undo need no bookkeeping, and a single byte of difference in
+what is replaced is noticed.
 """
 
 from difflib import SequenceMatcher
@@ -17,6 +18,7 @@ from agent.source.edits import Edit, apply_edits
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
 from agent.source.span import Span
+from cuda_lsp.proposals.headers import Header, added_headers, header_edits
 
 if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
     from agent.source.items import Item
@@ -42,7 +44,8 @@ class Anchors:
     ``above`` goes above it and above its comment. ``sites`` are all launches of the kernel outside of it as they were;
     ``launches`` what becomes of each (equal where nothing does). ``comment`` is the comment right above the kernel
     where it changes too, as a directive that states the launches does, and ``note`` what becomes of it.
-    ``definitions`` are others that change as a whole; ``sites`` and ``launches`` are then those outside of them."""
+    ``definitions`` are others that change as a whole; ``sites`` and ``launches`` are then those outside of them.
+    ``headers`` go with the file's other ``#include`` lines."""
 
     kernel: str
     old: bytes
@@ -55,11 +58,17 @@ class Anchors:
     comment: bytes = b""
     note: bytes = b""
     definitions: tuple[Definition, ...] = ()
+    headers: tuple[Header, ...] = ()
 
 
 def anchor(base: Document, kernel: Kernel, rewritten: Document) -> Anchors | None:
     """The anchors of a rewrite of ``kernel``; None where it changes anything but definitions that stay and what is
-    above the kernel. Host functions in which no more than launches change are not held by more than those."""
+    above the kernel or further headers. Host functions in which no more than launches change are not held by more than
+    those."""
+    headers, back = added_headers(base, rewritten)
+    if headers:
+        found = anchor(base, kernel, parse(apply_edits(rewritten.text, back), base.path))
+        return found and _proved(evolve(found, headers=headers), base, rewritten)
     return _by_launches(base, kernel, rewritten) or _by_definitions(base, kernel, rewritten)
 
 
@@ -165,15 +174,16 @@ def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
     if len(there) != anchors.alike:
         return None
     kernel = there[anchors.place]
+    headers = header_edits(anchors.headers, document, kernel.span.start)
     places = [_standing(document, one.old) for one in anchors.definitions]
-    if any(len(place) != one.alike for place, one in zip(places, anchors.definitions, strict=True)):
+    if headers is None or any(len(a) != b.alike for a, b in zip(places, anchors.definitions, strict=True)):
         return None
     spans = [place[one.place] for place, one in zip(places, anchors.definitions, strict=True)]
     inside = [kernel.span, *spans]
     sites = [site for site in _sites(document, kernel.name) if not any(site.span.overlaps(one) for one in inside)]
     if tuple(text[site.span.start : site.span.end] for site in sites) != anchors.sites:
         return None
-    found = _kernel_edits(anchors, document, kernel)
+    found = [*headers, *_kernel_edits(anchors, document, kernel)]
     found += [_smallest(Edit(span, one.new), text) for span, one in zip(spans, anchors.definitions, strict=True)]
     if anchors.comment != anchors.note:
         span = Span(_above(document, kernel), kernel.span.start)
@@ -189,7 +199,9 @@ def locate(anchors: Anchors, document: Document) -> tuple[Edit, ...] | None:
 def is_applied(anchors: Anchors, text: bytes) -> bool:
     """Whether all that the rewrite writes stands in this text, wherever that is."""
     definitions = (one.new for one in anchors.definitions)
-    return all(piece in text for piece in (anchors.new, anchors.above, anchors.note, *anchors.launches, *definitions))
+    headers = (one.line for one in anchors.headers)
+    pieces = (anchors.new, anchors.above, anchors.note, *anchors.launches, *definitions, *headers)
+    return all(piece in text for piece in pieces)
 
 
 def _kernel_edits(anchors: Anchors, document: Document, kernel: Kernel) -> list[Edit]:

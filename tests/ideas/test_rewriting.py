@@ -1,5 +1,7 @@
 """Edits keep the user's layout: lines go whole, blank lines do not pile up, names are new."""
 
+import pytest
+
 from agent.analysis.facts import analyse
 from agent.analysis.syntax import Node, statements
 from agent.ideas.rewriting import (
@@ -98,3 +100,33 @@ def test_helpers_go_above_the_comment_that_belongs_to_the_kernel() -> None:
 def test_a_comment_with_a_blank_line_below_it_is_not_the_kernels() -> None:
     document, kernel, _ = opened("// A file.\n\n__global__ void k() {}\n")
     assert comment_start(document, kernel) is None
+
+
+def with_header(text: str, header: str = "cuda_pipeline.h", helper: str = "") -> str:
+    document, kernel, _ = opened(text)
+    helpers = (helper,) if helper else ()
+    return splice_code(
+        document, kernel, code_of(document, kernel, Rewrite((), helpers, headers=(header,)))
+    ).text.decode()
+
+
+KERNEL = "// Counts.\n__global__ void k(int* x) { x[0] += 1; }\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_header_goes_with_the_files_own_and_helpers_above_the_kernel(end: str) -> None:
+    before = "#include <cstdio>\n#include <vector>\n\n#define N 3\n\n"
+    text = with_header((before + KERNEL).replace("\n", end), helper="__device__ int one() { return 1; }")
+    wanted = before.replace("<vector>\n", "<vector>\n#include <cuda_pipeline.h>\n")
+    assert text == (wanted + "__device__ int one() { return 1; }\n\n" + KERNEL).replace("\n", end)
+
+
+def test_a_header_that_is_there_is_not_included_again() -> None:
+    text = "#include <cuda_pipeline.h>\n" + KERNEL
+    assert with_header(text) == text
+    conditional = f"#include <cstdio>\n#if A\n#include <cuda_pipeline.h>\n#endif\n{KERNEL}"
+    assert with_header(conditional) == conditional.replace("<cstdio>\n", "<cstdio>\n#include <cuda_pipeline.h>\n")
+
+
+def test_without_any_other_a_header_goes_above_the_kernels_comment() -> None:
+    assert with_header("#define N 3\n\n" + KERNEL) == "#define N 3\n\n#include <cuda_pipeline.h>\n\n" + KERNEL

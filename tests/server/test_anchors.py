@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.source.document import parse
+from agent.source.document import Document, parse
 from agent.source.edits import apply_edits
 from cuda_lsp.proposals.anchors import anchor, is_applied, locate
 from tests.server.rewrites import relaunched, replaced, rewritten
@@ -111,6 +111,88 @@ def test_whatever_is_edited_a_rewrite_of_host_code_goes_where_it_was_proved_or_n
     assert anchors.old in text and is_applied(anchors, after)
     for one in anchors.definitions:
         assert one.old in text and one.old not in after
+
+
+def with_header(text: str = SCALE, line: str = "#include <cuda_runtime.h>\n") -> tuple[Document, Document]:
+    """The text, and a rewrite of its kernel and launches that needs a header."""
+    base = parse(text.encode())
+    anchors = relaunched(base, "scale").anchors
+    assert anchors is not None
+    after = apply_edits(base.text, locate(anchors, base) or ())
+    return base, parse(after.replace(line.encode(), line.encode() + b"#include <cuda_pipeline.h>\n"))
+
+
+def test_a_header_is_held_by_the_line_before_it() -> None:
+    base, after = with_header()
+    anchors = anchor(base, base.kernel("scale"), after)
+    assert anchors is not None and [one.behind for one in anchors.headers] == [b"#include <cuda_runtime.h>\n"]
+    assert apply_edits(base.text, locate(anchors, base) or ()) == after.text
+    assert is_applied(anchors, after.text) and not is_applied(anchors, base.text)
+    assert not is_applied(anchors, after.text.replace(b"#include <cuda_pipeline.h>\n", b""))
+    elsewhere = SCALE.replace("x[i] + 1.0f", "x[i] + 2.0f").replace("#include", "// mine\n#include <vector>\n#include")
+    wanted = after.text.decode().replace("x[i] + 1.0f", "x[i] + 2.0f")
+    wanted = wanted.replace("#include <cuda_runtime.h>", "// mine\n#include <vector>\n#include <cuda_runtime.h>")
+    assert apply_edits(elsewhere.encode(), locate(anchors, parse(elsewhere.encode())) or ()) == wanted.encode()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "#include <cuda_runtime.h>  // first\n",
+        "#include <cuda_runtime_api.h>\n",
+        "// #include <cuda_runtime.h>\n",
+        "#if A\n#include <cuda_runtime.h>\n#endif\n",
+        "#include <cuda_runtime.h>\n#include <cuda_runtime.h>\n",
+        "",
+    ],
+)
+def test_where_that_line_is_not_as_it_was_the_rewrite_is_left_alone(head: str) -> None:
+    base, after = with_header()
+    anchors = anchor(base, base.kernel("scale"), after)
+    assert anchors is not None
+    assert locate(anchors, parse(SCALE.replace("#include <cuda_runtime.h>\n", head).encode())) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["#include <cuda_pipeline.h>\n#include <cuda_runtime.h>\n", "#include <cuda_pipeline.h>  // by another rewrite\n"],
+)
+def test_a_header_that_came_meanwhile_is_not_included_again(head: str) -> None:
+    base, after = with_header()
+    anchors = anchor(base, base.kernel("scale"), after)
+    now = SCALE.replace("#include <cuda_runtime.h>\n", head).encode()
+    edits = locate(anchors, parse(now)) if anchors else None
+    assert edits is not None
+    assert apply_edits(now, edits).count(b"#include <cuda_pipeline.h>") == 1
+
+
+def test_headers_and_whole_host_functions_go_together() -> None:
+    base = parse(SCALE.replace("\n", "\r\n").encode())
+    whole = replaced(base, "scale").anchors
+    assert whole is not None
+    line = b"#include <cuda_runtime.h>\r\n"
+    after = parse(apply_edits(base.text, locate(whole, base) or ()).replace(line, line + b"#include <a.h>\r\n" * 2))
+    anchors = anchor(base, base.kernel("scale"), after)
+    assert anchors is not None and len(anchors.definitions) == 1 and len(anchors.headers) == 2
+    assert apply_edits(base.text, locate(anchors, base) or ()) == after.text
+
+
+@given(st.data())
+def test_whatever_is_edited_a_header_goes_behind_its_line_or_nowhere(data: st.DataObject) -> None:
+    base, after = with_header(SCALE.replace("#include", "#include <vector>\n#include"))
+    anchors = anchor(base, base.kernel("scale"), after)
+    assert anchors is not None
+    text = base.text
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, data.draw(st.sampled_from([80, len(text)]))))
+        cut = data.draw(st.integers(0, 6))
+        put = data.draw(st.sampled_from([b"", b"x", b"\n", b"/*", b"*/", b"#if A\n", b"#endif\n", b"// b\n", b"\r"]))
+        text = text[:at] + put + text[at + cut :]
+    edits = locate(anchors, parse(text))
+    if edits is not None:
+        changed = apply_edits(text, edits)
+        assert is_applied(anchors, changed)
+        assert b"#include <cuda_runtime.h>\n#include <cuda_pipeline.h>\n" in changed
 
 
 TWINS = """#if A

@@ -18,7 +18,7 @@ from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
 
-HEADER = "#include <cuda_pipeline.h>"
+HEADER = "cuda_pipeline.h"
 
 
 def overlapped(view: View, found: StagedLoop) -> Rewrite:
@@ -30,8 +30,7 @@ def overlapped(view: View, found: StagedLoop) -> Rewrite:
     edits = [_doubled(array.declarator) for array in found.arrays]
     edits.append(insert_before(document, found.loop.node, _opening(view, found, fetch, buffer, unit)))
     edits += _body(view, found, fetch, buffer, unit)
-    present = b"cuda_pipeline" in document.text
-    return Rewrite(tuple(edits), () if present else (HEADER,))
+    return Rewrite(tuple(edits), headers=(HEADER,))
 
 
 def _doubled(declarator: Node) -> Edit:
