@@ -37,6 +37,8 @@ def phi(d: Array) -> Array:
 FUNCTIONS = {
     "complementary error function": CDF,
     "error function": "__device__ float cdf(float d) { return 0.5f * (1.0f + erff(d * 0.70710678f)); }",
+    "a named constant": "#include <math.h>\n__device__ float cdf(float d) { return 0.5f * erfcf(-d * M_SQRT1_2); }",
+    "a root": "__device__ float cdf(float d) { return 0.5f * (1.0f + erff(d / sqrtf(2.0f))); }",
     "the library's": "__device__ float cdf(float d) { return normcdff(d); }",
     "a sum": "__device__ float cdf(float d) { return 0.25f * erfcf(-0.70710678f * d) + normcdff(+d) / 2.0f; }",
 }
@@ -69,6 +71,10 @@ REFUSED = {
     "another variable": tails("float e = d * d;\n    y[i] = cdf(d) + cdf(-e);"),
     "it changes in between": tails("float a = cdf(d);\n    d += 1.0f;\n    y[i] = a + cdf(-d);"),
     "no such sum": tails("y[i] = cdf(d) + cdf(-d);", "__device__ float cdf(float d) { return erfcf(d * d); }"),
+    "another name": tails(
+        "y[i] = cdf(d) + cdf(-d);",
+        "__device__ float s;\n__device__ float cdf(float d) { return 0.5f * erfcf(-d * s); }",
+    ),
     "a factor of d": tails("y[i] = cdf(d) + cdf(-d);", "__device__ float cdf(float d) { return d * erfcf(d); }"),
     "several statements": tails(
         "y[i] = cdf(d) + cdf(-d);", "__device__ float cdf(float d) { if (d > 1.0f) return 1.0f; return erfcf(d); }"

@@ -1,5 +1,6 @@
 """Functions whose values at d and at -d add up to a constant: distribution functions, odd functions."""
 
+import math
 from collections.abc import Mapping
 
 from attrs import frozen
@@ -13,6 +14,12 @@ SUMS = {
     "sin": 0.0, "sinf": 0.0, "atan": 0.0, "atanf": 0.0, "sinh": 0.0, "sinhf": 0.0, "tan": 0.0, "tanf": 0.0,
 }  # fmt: skip
 """f(d) + f(-d) of the mathematical functions that have such a sum (CUDA Math API)."""
+
+NAMED = {
+    "M_E": math.e, "M_LOG2E": math.log2(math.e), "M_LN2": math.log(2), "M_PI": math.pi, "M_1_PI": 1 / math.pi,
+    "M_2_SQRTPI": 2 / math.sqrt(math.pi), "M_SQRT2": math.sqrt(2), "M_SQRT1_2": math.sqrt(0.5),
+}  # fmt: skip
+"""The constants of <math.h>."""
 
 DEAR = frozenset(
     ("normcdf", "normcdff", "erfc", "erfcf", "erf", "erff", "tan", "tanf", "sinh", "sinhf", "atan", "atanf")
@@ -63,10 +70,10 @@ def _sum(node: Node | None, variable: str) -> float | None:
     node = bare(node)
     if node is None:
         return None
-    if node.type == "identifier":
-        return 0.0 if text(node) == variable else None
-    if (literal := _number(node)) is not None:
-        return 2 * literal
+    if node.type == "identifier" and text(node) == variable:
+        return 0.0
+    if (constant := _number(node)) is not None:
+        return 2 * constant
     if node.type == "unary_expression" and text(node.child_by_field_name("operator")) in "+-":
         inner = _sum(node.child_by_field_name("argument"), variable)
         return inner if inner is None or text(node.child_by_field_name("operator")) == "+" else -inner
@@ -88,7 +95,16 @@ def _sum(node: Node | None, variable: str) -> float | None:
 
 
 def _number(node: Node | None) -> float | None:
-    if node is None or node.type != "number_literal":
+    """What a constant is: a literal, one that <math.h> names, or a root of either."""
+    node = bare(node)
+    if node is None:
+        return None
+    if node.type == "call_expression" and callee(node) in ("sqrt", "sqrtf") and len(arguments(node)) == 1:
+        inner = _number(arguments(node)[0])
+        return None if inner is None or inner < 0 else math.sqrt(inner)
+    if node.type == "identifier":
+        return NAMED.get(text(node))
+    if node.type != "number_literal":
         return None
     try:
         return float(text(node).rstrip("fF").replace("'", ""))
