@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from agent.ideas import source
 from agent.ideas.idea import Scope
 from tests.ideas.running import after, ask, candidates, refusal, rewritten, run
 from tests.ideas.test_register_blocking import inputs, matmul
@@ -52,7 +53,7 @@ def test_a_tiled_product_stays_one(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     request = ask(tiled(), Scope.DROP_IN)
     (candidate,) = candidates(request, NAME)
-    assert candidate.plan == request.plan and "a_tile[2][8][8]" in candidate.code
+    assert candidate.plan == request.plan and "a_tile[4][8][8]" in candidate.code
     assert candidate.code.count("__pipeline_memcpy_async") == 2
     given = inputs(m, n, k)
     c = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"]
@@ -68,6 +69,46 @@ def test_spellings_of_the_loop(head: str) -> None:
     given = inputs(10, 7, 21)
     c = run(rewritten(request, candidate), request.workload, given, m=10, n=7, k=21)["c"]
     np.testing.assert_array_equal(c.reshape(10, 7), given["a"] @ given["b"])
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_any_number_of_buffers(stages: int) -> None:
+    """One barrier a step, none of the buffers written while another thread still reads it, and no step too many."""
+    request = ask(tiled(), Scope.DROP_IN)
+    (candidate,) = candidates(request, NAME)
+    tuned = source.retune(candidate, request, {"stages": stages})
+    assert tuned is not None and tuned.code.count("__syncthreads()") == 1
+    for m, n, k in ((9, 20, 8), (5, 30, 16), (17, 8, 37), (8, 8, 1)):
+        given = inputs(m, n, k)
+        c = run(rewritten(request, tuned), request.workload, given, m=m, n=n, k=k)["c"]
+        np.testing.assert_array_equal(c.reshape(m, n), given["a"] @ given["b"])
+
+
+def test_a_loop_that_ends_at_one_value_gets_two_buffers() -> None:
+    """Two steps past such an end, `!=` holds again."""
+    request = ask(tiled(head="for (int k0 = 0; k0 != (k + 7) / 8 * 8; k0 += 8)"), Scope.DROP_IN)
+    (candidate,) = candidates(request, NAME)
+    (stages,) = candidate.tunables
+    assert stages.values == (2,)
+    given = inputs(9, 20, 21)
+    c = run(rewritten(request, candidate), request.workload, given, m=9, n=20, k=21)["c"]
+    np.testing.assert_array_equal(c.reshape(9, 20), given["a"] @ given["b"])
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_loop_that_runs_several_times_waits_before_it_begins_again(stages: int) -> None:
+    text = tiled(head="for (int turn = 0; turn < 3; ++turn) for (int k0 = 0; k0 < k; k0 += 8)")
+    request = ask(
+        text.replace("(int turn = 0; turn < 3; ++turn) for", "(int turn = 0; turn < 3; ++turn) {\n    for").replace(
+            "    }\n    if (row < m && col < n) c", "    }\n    }\n    if (row < m && col < n) c"
+        )
+    )
+    (candidate,) = candidates(request, NAME)
+    tuned = source.retune(candidate, request, {"stages": stages})
+    assert tuned is not None
+    given = inputs(9, 20, 21)
+    c = run(rewritten(request, tuned), request.workload, given, m=9, n=20, k=21)["c"]
+    np.testing.assert_array_equal(c.reshape(9, 20), 3 * (given["a"] @ given["b"]))
 
 
 def test_it_goes_on_from_register_blocking() -> None:
@@ -126,6 +167,7 @@ REFUSED = {
     "what is stored": ("writes to c", {"work": "c[row] = a_tile[y][x] * b_tile[y][x];"}),
     "another type": ("not copied as they are", {"array": "__shared__ double a_tile[8][8];"}),
     "too large": ("more than a block has", {"array": "__shared__ float a_tile[100][100];"}),
+    "cut short": ("end the step early", {"work": "if (k0 == 8) continue;\n sum += a_tile[y][0] * b_tile[0][x];"}),
     "few steps": ("too few for an overlap", {"head": "for (int k0 = 0; k0 < k; k0 += 64)"}),
     "moving": ("changes in the work", {"work": "sum += a_tile[y][x] * b_tile[y][x]; row += 1;"}),
     "handed on": ("handed on", {"work": "float* p = &a_tile[0][0]; sum += *p + b_tile[0][0]; p = b_tile[0];"}),

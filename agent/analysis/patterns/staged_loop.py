@@ -8,6 +8,7 @@ from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import (
+    LOOPS,
     ancestors,
     bare,
     contains,
@@ -46,6 +47,7 @@ class StagedLoop:
     advances: tuple[Node, ...]
     copies: tuple[Copy, ...]
     arrays: tuple[Symbol, ...]
+    barriers: tuple[Node, Node]
 
 
 def staged_loop(loop: Loop, facts: Facts) -> StagedLoop | str:
@@ -66,7 +68,9 @@ def staged_loop(loop: Loop, facts: Facts) -> StagedLoop | str:
         return copies
     arrays = tuple(dict.fromkeys(one.target.root for one in copies if one.target.root is not None))
     reason = _apart(loop, staging, work, arrays, facts) if work else "nothing is done with what it stages"
-    return reason if reason is not None else StagedLoop(loop, staging, work, advances, copies, arrays)
+    if reason is not None:
+        return reason
+    return StagedLoop(loop, staging, work, advances, copies, arrays, (inside[waits[0]], inside[waits[1]]))
 
 
 def _advances(statement: Node, behind: list[Node], loop: Loop, facts: Facts) -> bool:
@@ -171,6 +175,10 @@ def _differs(condition: Node | None, loop: Loop, facts: Facts) -> bool:
     return False
 
 
+def _loop_around(node: Node) -> Node | None:
+    return next((one for one in ancestors(node) if one.type in LOOPS), None)
+
+
 def _access(node: Node | None, facts: Facts) -> Access | None:
     inner = bare(node)
     return next((one for one in facts.accesses if one.node == inner), None)
@@ -201,6 +209,10 @@ def _apart(
     for statement in work:
         if any(True for _ in descendants(statement, "return_statement")):
             return "its work may end the thread"
+        if any(
+            _loop_around(leap) == loop.node for leap in descendants(statement, "continue_statement", "goto_statement")
+        ):
+            return "its work may end the step early"
     for name in (node for one in staging for node in descendants(one, "identifier")):
         symbol = facts.symbols.resolve(name)
         if symbol is None or symbol is loop.variable or symbol in arrays:

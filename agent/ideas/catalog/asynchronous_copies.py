@@ -1,4 +1,4 @@
-"""Copy the next step into a second buffer while the block computes on this one."""
+"""Copy the next steps into further buffers while the block computes on this one."""
 
 from math import prod
 
@@ -6,13 +6,14 @@ from agent.analysis.patterns.staged_loop import StagedLoop, staged_loop
 from agent.analysis.symbols import Symbol
 from agent.analysis.values import value
 from agent.execution.architectures import architecture
-from agent.ideas.idea import Expectation, Scope
-from agent.ideas.pipeline.write import overlapped
+from agent.ideas.idea import Expectation, Scope, Tunable
+from agent.ideas.pipeline.write import may_run_ahead, overlapped
 from agent.ideas.product.extents import template_values
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.view import View, evaluate
 
 SHARED_BYTES = 48 * 1024
+STAGES = (2, 3, 4)
 SM, SMS = architecture("sm_90"), 132
 REGISTERS, FEW_REGISTERS, SOME = 65536, 32, 8
 """Of an SM; of a thread beside its arrays; elements of an array whose extent is not known."""
@@ -48,12 +49,12 @@ __global__ void multiply(const float* a, const float* b, float* c, int n) {
 
 @catalogued(
     name="asynchronous-copies",
-    title="Copy the next step into a second buffer while the block computes",
+    title="Copy the next steps into further buffers while the block computes",
     rationale=(
         "A block that stages a step, waits, computes and waits again leaves memory idle while it computes, and its "
         "arithmetic idle while it loads; only other blocks on the SM fill the gaps. cp.async (sm_80 and later) copies "
-        "from global to shared memory without passing through registers, so the next step can be on its way while the "
-        "block works on this one; older cards make plain copies of it."
+        "from global to shared memory without passing through registers, so the next steps can be on their way while "
+        "the block works on this one, and one barrier a step is enough; older cards make plain copies of it."
     ),
     needs=(
         "a loop of staging, a barrier, work and a barrier; the staging copies elements of 4, 8 or 16 bytes and does "
@@ -63,7 +64,7 @@ __global__ void multiply(const float* a, const float* b, float* c, int n) {
         "the SM holds too few threads to hide loads: large blocks of registers, or a small grid",
     ),
     effect="the latency of a step's loads is hidden behind the work on the step before",
-    risk="twice the shared memory: fewer blocks may fit on an SM",
+    risk="several times the shared memory: fewer blocks may fit on an SM",
     example=EXAMPLE,
 )
 def asynchronous_copies(view: View) -> Match | Refusal:
@@ -90,8 +91,19 @@ def _fits(found: StagedLoop, view: View) -> str | None:
         one, two = view.element_bytes(copy.target), view.element_bytes(copy.source)
         if one not in COPIED or one != two or copy.target.element != copy.source.element:
             return f"elements of {copy.target.name} and {copy.source.name} are not copied as they are"
-    known_names = _template_numbers(view)
-    total = 0
+    if (total := _bytes(found, view)) is None:
+        return f"how large {' or '.join(array.name for array in found.arrays)} is is not a number"
+    if 2 * total > SHARED_BYTES:
+        return f"two buffers of {total} bytes are more than a block has"
+    if (busy := _resident(view, total)) >= HIDDEN:
+        return f"the {busy} threads that an SM holds at a time hide each other's loads already, and buffers only cost"
+    turns = _turns(found, view)
+    return f"{turns} steps are too few for an overlap" if turns is not None and turns < 3 else None
+
+
+def _bytes(found: StagedLoop, view: View) -> int | None:
+    """Shared memory that one step takes; None where an extent is not a number."""
+    known_names, total = _template_numbers(view), 0
     for access in {copy.target.root: copy.target for copy in found.copies}.values():
         assert access.root is not None
         extents = [
@@ -99,14 +111,19 @@ def _fits(found: StagedLoop, view: View) -> str | None:
         ]
         known = [extent for extent in extents if extent is not None]
         if access.root.extern or len(known) < len(extents):
-            return f"how large {access.name} is is not a number"
+            return None
         total += prod(known) * (view.element_bytes(access) or 16)
-    if 2 * total > SHARED_BYTES:
-        return f"two buffers of {total} bytes are more than a block has"
-    if (busy := _resident(view, total)) >= HIDDEN:
-        return f"the {busy} threads that an SM holds at a time hide each other's loads already, and buffers only cost"
-    turns = _turns(found, view)
-    return f"{turns} steps are too few for an overlap" if turns is not None and turns < 3 else None
+    return total
+
+
+def _stages(found: StagedLoop, view: View) -> tuple[tuple[int, ...], int]:
+    """How many buffers may be tried, and the most that leave the SM as many threads as two do."""
+    total, turns = _bytes(found, view) or 0, _turns(found, view)
+    fit = [one for one in STAGES if one * total <= SHARED_BYTES and (turns is None or one < turns)]
+    fit = fit if may_run_ahead(found) else []
+    stages = tuple(dict.fromkeys((2, *fit)))
+    same = [one for one in stages if _resident(view, one * total) == _resident(view, 2 * total)]
+    return stages, max(same)
 
 
 def _resident(view: View, shared: int) -> int:
@@ -149,18 +166,20 @@ def _turns(found: StagedLoop, view: View) -> int | None:
 
 
 def _match(found: StagedLoop, view: View) -> Match:
+    stages, default = _stages(found, view)
     names = " and ".join(array.name for array in found.arrays)
     return Match(
         line=view.document.line(found.loop.node.start_byte),
-        title="copy the next step into a second buffer while the block computes",
+        title="copy the next steps into further buffers while the block computes",
         why=f"the block fills {names}, waits for memory, computes, and only then asks for the next step",
-        expects=(Expectation("latency", 0.7, "loads of a step hidden behind the work on the one before"),),
+        expects=(Expectation("latency", 0.7, "loads of a step hidden behind the work on those before"),),
         variants=(
             Variant(
-                "two buffers",
-                "cp.async into the buffer that is not being read; one group of copies is always on its way",
+                "buffers in turn",
+                "cp.async into the buffers that are not being read; a barrier a step instead of two",
                 Scope.DROP_IN,
-                lambda: overlapped(view, found),
+                lambda stages: overlapped(view, found, stages),
+                (Tunable("stages", stages, default, "buffers, one of which is worked on"),),
             ),
         ),
     )

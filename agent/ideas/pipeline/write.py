@@ -1,4 +1,4 @@
-"""Writing the overlap: two buffers, and a function of the step that starts its copies."""
+"""Writing the overlap: several buffers, a function of the step that starts its copies, and one barrier a step."""
 
 from tree_sitter import Node
 
@@ -19,38 +19,41 @@ from agent.source.edits import Edit
 from agent.source.span import Span
 
 HEADER = "cuda_pipeline.h"
+NAMES = {2: "two", 3: "three", 4: "four"}
 
 
-def overlapped(view: View, found: StagedLoop) -> Rewrite:
-    """The loop with the copies of the next step under way while the block works on this one."""
+def overlapped(view: View, found: StagedLoop, stages: int = 2) -> Rewrite:
+    """The loop with the copies of the next ``stages - 1`` steps under way while the block works on this one."""
     document, kernel = view.document, view.kernel
     fetch = fresh_local("fetch", document, kernel)
     buffer = fresh_local("buffer", document, kernel, fetch)
     unit = indent_unit(document, kernel)
-    edits = [_doubled(array.declarator) for array in found.arrays]
-    edits.append(insert_before(document, found.loop.node, _opening(view, found, fetch, buffer, unit)))
-    edits += _body(view, found, fetch, buffer, unit)
+    edits = [_several(array.declarator, stages) for array in found.arrays]
+    edits.append(insert_before(document, found.loop.node, _opening(view, found, fetch, buffer, unit, stages)))
+    edits += _body(view, found, fetch, buffer, stages)
     return Rewrite(tuple(edits), headers=(HEADER,))
 
 
-def _doubled(declarator: Node) -> Edit:
-    return Edit(Span(declarator.end_byte, declarator.end_byte), b"[2]")
+def _several(declarator: Node, stages: int) -> Edit:
+    return Edit(Span(declarator.end_byte, declarator.end_byte), f"[{stages}]".encode())
 
 
-def _opening(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str) -> str:
-    """The function that starts the copies of a step, and the copies of the first."""
-    variable = found.loop.variable
-    start = _start(view, found)
+def _opening(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str, stages: int) -> str:
+    """The function that starts the copies of a step, and the copies of the first ones."""
+    variable, relation = found.loop.variable, found.loop.relation
+    start, bound = _start(view, found), source_text(view.document, found.loop.bound_node)
+    again = view.facts.loops_around(found.loop.node)
     lines = [
-        "// Start copying the elements of a step into one of the two buffers.",
+        *(["__syncthreads();  // nobody reads the buffers any more"] if again else ()),
+        f"// Start copying the elements of a step into one of the {NAMES[stages]} buffers.",
         f"const auto {fetch} = [&]({variable.type} {variable.name}, int {buffer}) {{",
         *(f"{unit}{line}" if line and line[0] != "#" else line for line in _staging(view, found, buffer).split("\n")),
         "};",
         f"int {buffer} = 0;",
-        f"if ({start} {found.loop.relation} {source_text(view.document, found.loop.bound_node)}) "
-        f"{fetch}({start}, {buffer});",
-        "__pipeline_commit();",
     ]
+    for ahead in range(stages - 1):
+        at = _ahead(view, found, start, ahead)
+        lines += [f"if ({at} {relation} {bound}) {fetch}({at}, {ahead});", "__pipeline_commit();"]
     return "\n".join(lines)
 
 
@@ -104,33 +107,30 @@ def _in_buffer(view: View, node: Node, name: str, buffer: str) -> str:
     return f"{name}[{buffer}]{written[len(name) :]}"
 
 
-def _body(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str) -> list[Edit]:
-    """In the loop: the next step's copies instead of this one's, and the work on the buffer that has arrived."""
-    document = view.document
-    loop = found.loop
-    step = source_text(document, loop.update)
-    following = _following(view, found)
+def _body(view: View, found: StagedLoop, fetch: str, buffer: str, stages: int) -> list[Edit]:
+    """In the loop: a wait instead of this step's copies; behind the barrier, where everybody is done with the step
+    before, copies into its buffer; and the work on the buffer that has arrived. The second barrier is not needed."""
+    document, loop = view.document, found.loop
+    following = _ahead(view, found, loop.variable.name, stages - 1)
     bound = source_text(document, loop.bound_node)
     margin = indent_of(document, found.staging[0])
-    lines = [
-        f"if ({following} {loop.relation} {bound}) {fetch}({following}, {buffer} ^ 1);",
-        "__pipeline_commit();",
-        "__pipeline_wait_prior(1);  // all copies but those of the next step have arrived",
-    ]
-    assert step
+    last = stages - 1
+    behind = f"{buffer} ^ 1" if stages == 2 else f"{buffer} > 0 ? {buffer} - 1 : {last}"
+    onward = f"{buffer} ^= 1;" if stages == 2 else f"{buffer} = {buffer} < {last} ? {buffer} + 1 : 0;"
+    copying = [f"if ({following} {loop.relation} {bound}) {fetch}({following}, {behind});", "__pipeline_commit();"]
     edits = [
         Edit(
             Span(found.staging[0].start_byte, found.staging[-1].end_byte),
-            f"\n{margin}".join(lines).encode(),
-        )
+            f"__pipeline_wait_prior({stages - 2});  // this step's copies have arrived".encode(),
+        ),
+        Edit(Span(found.barriers[0].end_byte, found.barriers[0].end_byte), f"\n{margin}".join(("", *copying)).encode()),
+        Edit(Span(found.barriers[1].start_byte, found.barriers[1].end_byte), onward.encode()),
     ]
     edits += _moved(view, found)
     for one in found.work:
         for name in descendants(one, "identifier"):
             if view.facts.symbols.resolve(name) in found.arrays:
                 edits.append(Edit(Span(name.end_byte, name.end_byte), f"[{buffer}]".encode()))
-    end = [child for child in loop.body.named_children if child.type != "comment"][-1]
-    edits.append(Edit(Span(end.end_byte, end.end_byte), f"\n{margin}{buffer} ^= 1;".encode()))
     return edits
 
 
@@ -145,14 +145,29 @@ def _moved(view: View, found: StagedLoop) -> list[Edit]:
     return [remove_between(document, comment_above(run[0]), run[-1]) for run in runs]
 
 
-def _following(view: View, found: StagedLoop) -> str:
-    """The loop's variable in the next turn."""
-    update, name = found.loop.update, found.loop.variable.name
-    if update.type == "update_expression":
-        return f"{name} {'+' if found.loop.step.constant == 1 else '-'} 1"
-    right = update.child_by_field_name("right")
-    assert right is not None
-    written = source_text(view.document, right)
-    operator = update.child_by_field_name("operator")
-    sign = "" if operator is None or operator.text is None else operator.text.decode()
-    return written if sign == "=" else f"{name} {sign[0]} {_grouped(written)}"
+def may_run_ahead(found: StagedLoop) -> bool:
+    """Whether the loop's variable several turns on can be spelled, and compared with the bound: not where the loop
+    ends at one value alone."""
+    spelled = found.loop.step.constant is not None or _sign(found) in ("+=", "-=")
+    return spelled and found.loop.relation != "!="
+
+
+def _ahead(view: View, found: StagedLoop, start: str, turns: int) -> str:
+    """The loop's variable ``turns`` after it was ``start``."""
+    if not turns:
+        return start
+    fixed, right = found.loop.step.constant, found.loop.update.child_by_field_name("right")
+    if right is not None and _sign(found) == "=" and turns == 1 and start == found.loop.variable.name:
+        return source_text(view.document, right)
+    if right is not None and _sign(found) != "=":
+        sign, written = _sign(found)[0], _grouped(source_text(view.document, right))
+        moved = written if turns == 1 else f"{turns} * {written}"
+    else:
+        assert fixed is not None
+        sign, moved = "-" if fixed < 0 else "+", str(turns * abs(fixed))
+    return moved if start == "0" and sign == "+" else f"{start} {sign} {moved}"
+
+
+def _sign(found: StagedLoop) -> str:
+    operator = found.loop.update.child_by_field_name("operator")
+    return "" if operator is None or operator.text is None else operator.text.decode()
