@@ -272,7 +272,7 @@ def _read(node: Node, source: bytes) -> _Item:
     functions, formula = frozenset(_functions(node)), formula_of(node)
     formulas = () if formula is None else (formula,)
     if node.type == "function_definition":
-        macros, _ = definitions(node) if b"#" in source else ((), ())
+        macros, _ = definitions(node) if b"define" in source else ((), ())
         declarator = node.child_by_field_name("declarator")
         takes = declarator is not None and b"&" in (declarator.text or b"")
         takers = reference_takers(node) - {"swap"} if takes else frozenset()

@@ -1,9 +1,11 @@
 """Small helpers over the syntax tree, for this floor and those above it."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
+from attrs import frozen
 from tree_sitter import Node, Query, QueryCursor
 
 from agent.source.errors import SourceError
@@ -76,23 +78,53 @@ def walk(node: Node, named: bool = True) -> Iterator[Node]:
 
 
 def descendants(node: Node, *types: str) -> Iterator[Node]:
-    """The nodes below ``node`` (itself included) of any of these types, in text order. An analysis asks the same few
-    nodes again and again, so that what is below them is remembered a while."""
+    """The nodes below ``node`` (itself included) of any of these types, in text order. An analysis asks the nodes of a
+    few functions again and again, so that what is below them is remembered a while."""
     if node.end_byte - node.start_byte > _MOST_REMEMBERED:
         return (below for below in walk(node) if below.type in types)
-    everything, by_type = _below(node)
-    if len(types) == 1:
-        return iter(by_type.get(types[0], ()))
-    return iter([below for below, kind in everything if kind in types])
+    order, place = _ordered(node)
+    end = len(order.nodes) if place == 0 else bisect_left(order.starts, node.end_byte, place + 1)
+    found: list[int] = []
+    for kind in types:
+        there = order.by_type.get(kind)
+        if there is not None:
+            found += there if place == 0 else there[bisect_left(there, place) : bisect_left(there, end)]
+    return iter([order.nodes[at] for at in (found if len(types) == 1 else sorted(set(found)))])
 
 
-@lru_cache(maxsize=32)
-def _below(node: Node) -> tuple[list[tuple[Node, str]], dict[str, list[Node]]]:
-    everything = [(below, below.type) for below in walk(node)]
-    by_type: dict[str, list[Node]] = {}
-    for below, kind in everything:
-        by_type.setdefault(kind, []).append(below)
-    return everything, by_type
+@frozen(eq=False)
+class _Order:
+    """All named nodes at and below one, parents first, in text order: where each begins, at which place it stands (by
+    its ``id``), and the places of each type."""
+
+    nodes: list[Node]
+    starts: list[int]
+    places: dict[int, int]
+    by_type: dict[str, list[int]]
+
+
+_MOST_ORDERS = 32
+_orders: tuple[_Order, ...] = ()
+"""The newest first. Never changed in place: several threads may ask."""
+
+
+def _ordered(node: Node) -> tuple[_Order, int]:
+    """An order that ``node`` is part of, and its place there. Nodes of two trees may have the same ``id``."""
+    global _orders
+    same = node.id
+    for order in _orders:
+        place = order.places.get(same)
+        if place is not None and order.nodes[place] == node:
+            return order, place
+    nodes = list(walk(node))
+    by_type: dict[str, list[int]] = {}
+    for place, below in enumerate(nodes):
+        by_type.setdefault(below.type, []).append(place)
+    # where something is missing, a node without width stands behind the end of what it belongs to
+    kept = {} if node.has_error else {below.id: place for place, below in enumerate(nodes)}
+    order = _Order(nodes, [below.start_byte for below in nodes], kept or {same: 0}, by_type)
+    _orders = (order, *_orders[: _MOST_ORDERS - 1])
+    return order, 0
 
 
 def ancestors(node: Node) -> Iterator[Node]:

@@ -1,7 +1,17 @@
 """Walking the tree."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tree_sitter import Node
+
 from agent.source.document import parse
 from agent.source.nodes import (
+    IDENTIFIERS,
+    LOOPS,
     ancestors,
     declared_name,
     descendants,
@@ -65,3 +75,30 @@ def test_the_first_error():
     broken = parse(CODE.replace(b"++i)", b"++i"))
     error = first_error(broken.tree.root_node)
     assert error is not None and error.start_point.row == 1
+
+
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("*.cu"))
+ASKED = (("identifier",), ("declaration", "identifier"), tuple(LOOPS), tuple(IDENTIFIERS), ("no_such_type",))
+
+
+def _plainly(node: Node, types: tuple[str, ...]) -> list[Node]:
+    return [below for below in walk(node) if below.type in types]
+
+
+@pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("order", [list, lambda nodes: list(nodes)[::-1]], ids=["outer first", "inner first"])
+def test_what_is_remembered_is_what_a_walk_finds(file: Path, order: Callable[[list[Node]], list[Node]]) -> None:
+    for node in order(list(walk(parse(file.read_bytes()).tree.root_node))[:1500]):
+        for types in ASKED:
+            assert list(descendants(node, *types)) == _plainly(node, types)
+
+
+@given(st.integers(0, len(CODE)), st.integers(0, len(CODE)))
+def test_what_is_remembered_of_broken_code(start: int, end: int) -> None:
+    """With parts missing, there are nodes without width. Two states of a text share nodes, which stand elsewhere."""
+    before = parse(CODE)
+    after = parse(CODE[:start] + CODE[max(start, end) :], "", before)
+    for document in (before, after, before):
+        for node in walk(document.tree.root_node):
+            for types in ASKED:
+                assert list(descendants(node, *types)) == _plainly(node, types)

@@ -13,7 +13,7 @@ from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, guards, stopped
 from agent.analysis.launches import Extents, Shape
-from agent.analysis.syntax import callee, walk
+from agent.analysis.syntax import callee, descendants
 from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
 
@@ -47,17 +47,8 @@ class View:
         return None if x is None or y is None or z is None else x * y * z
 
     def nodes(self, *types: str) -> list[Node]:
-        """The kernel's nodes of some types, in text order: the kernel is walked once for all rules."""
-        if len(types) == 1:
-            return self._nodes.get(types[0], [])
-        return sorted((node for kind in types for node in self._nodes.get(kind, ())), key=lambda node: node.start_byte)
-
-    @cached_property
-    def _nodes(self) -> Mapping[str, list[Node]]:
-        found: dict[str, list[Node]] = {}
-        for node in walk(self.facts.node):
-            found.setdefault(node.type, []).append(node)
-        return found
+        """The kernel's nodes of some types, in text order."""
+        return list(descendants(self.facts.node, *types))
 
     def calls(self, names: Iterable[str]) -> list[Node]:
         """The calls of functions with these names that the file does not define itself, in text order."""
