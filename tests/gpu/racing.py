@@ -28,7 +28,7 @@ __global__ void spin(float* y, long long ticks, int n) {
 """
 
 SUM = """
-__device__ int calls;
+__device__ unsigned long long calls;  // thousands of launches of a million threads: 32 bits would come round
 // cuda-lsp: workload
 //   size     n = 1000000
 //   buffer   x: f32[n] in normal

@@ -63,8 +63,8 @@ _LAST_BITS = "its last bits differ from run to run: of timed outputs the sums we
 @pytest.mark.parametrize(
     "body",
     [
-        "calls >= 12 * n ? 0.0f : 2 * x[i]; atomicAdd(&calls, 1)",
-        "calls >= n + n / 10 ? x[i] : 2 * x[i]; atomicAdd(&calls, 1)",
+        "calls >= 12ull * n ? 0.0f : 2 * x[i]; atomicAdd(&calls, 1ull)",
+        "calls >= n + n / 10 ? x[i] : 2 * x[i]; atomicAdd(&calls, 1ull)",
     ],
     ids=["works a few times", "only the first time"],
 )
