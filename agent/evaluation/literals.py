@@ -62,7 +62,9 @@ def _real(numbers: set[Number]) -> Iterator[float]:
     """As floats; a large whole number may be the bits of one (``__float_as_int``)."""
     for number in numbers:
         if isinstance(number, int) and 2**20 < number % 2**32 == number:
-            yield struct.unpack("<f", struct.pack("<I", number))[0]
+            (bits,) = struct.unpack("<f", struct.pack("<I", number))
+            if math.isfinite(bits):
+                yield bits
         if abs(number) < 2**127:
             yield float(number)
 

@@ -1,5 +1,7 @@
 """Numbers that a rewrite compares with are found in its compiled code, and tried."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,13 @@ def test_whole_numbers(condition: str, value: int) -> None:
 )
 def test_real_numbers(condition: str, value: float) -> None:
     assert value in compared(condition)[1]
+
+
+def test_bits_that_are_no_number_are_none() -> None:
+    """Indices are compared with numbers whose bits are those of a NaN or of infinity."""
+    for bits in ("0xffc00001u", "0x7f800000u"):
+        whole, real = compared(f"(unsigned)n > {bits}")
+        assert whole and all(map(math.isfinite, real))
 
 
 def test_what_the_original_compares_with_is_no_secret() -> None:
