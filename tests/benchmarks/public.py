@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -66,19 +65,16 @@ def main() -> None:
     folders = sorted(folder for folder in Path(root).iterdir() if folder.is_dir() and list(folder.glob("*.cu")))
     rows: list[Row] = []
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = iter(folders)
-        # In order and never more than needed: a batch of as many as may run at once.
-        while sum(row.suitable for row in rows) < count and (batch := _take(waiting, jobs)):
-            for row in pool.map(lambda folder: _program(folder, out), batch):
-                rows.append(row)
-                print(_line(row), flush=True)
-                (out / "results.json").write_text(json.dumps([asdict(one) for one in rows], indent=1))
+        # all at once, and looked at in order: a slow search keeps nobody from the next
+        for found in [pool.submit(_program, folder, out) for folder in folders]:
+            rows.append(row := found.result())
+            print(_line(row), flush=True)
+            (out / "results.json").write_text(json.dumps([asdict(one) for one in rows], indent=1))
+            if sum(row.suitable for row in rows) == count:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
     _summary([row for row in rows if row.suitable][:count], rows)
     print(f"rewritten copies and results.json: {out}")
-
-
-def _take(folders: Iterator[Path], most: int) -> list[Path]:
-    return [folder for folder, _ in zip(folders, range(most), strict=False)]
 
 
 def _program(folder: Path, out: Path) -> Row:
