@@ -175,9 +175,14 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=(*trial.not_checked, *limits(prepared.workload, trial.beyond, races, built.ptx), *_one_card(trial)),
+        not_checked=(
+            *trial.not_checked,
+            *limits(prepared.workload, trial.beyond, races, built.ptx, sorted(trial.inexact)),
+            *_one_card(trial),
+        ),
         tool=tool(),
         timing=_timing(trial),
+        inexact=tuple(sorted(trial.inexact)),
     )
 
 

@@ -26,7 +26,8 @@ DIFFERS = "differs"
 
 @frozen
 class Trial:
-    """Facts gathered by the gates so far. ``comparisons`` of all runs, but for ``doubts``, which are beyond their
+    """Facts gathered by the gates so far. ``inexact``: opcodes that ran, of original and candidate, whose results the
+    device gives within an error only. ``comparisons`` of all runs, but for ``doubts``, which are beyond their
     budget and not settled yet; ``sizes`` and ``families`` that ran;
     ``beyond``: sizes above the declared ones ran too, on sampled blocks. ``measured`` is the timing at the declared
     size, ``elsewhere`` those at others, ``untimed`` why there is none, where one was expected. ``runs`` are kept for a
@@ -47,6 +48,7 @@ class Trial:
     seeds: tuple[int, ...] = ()
     oracle_used: bool = False
     beyond: bool = False
+    inexact: frozenset[str] = frozenset()
     not_checked: tuple[str, ...] = ()
     measured: Measurement | None = field(default=None, repr=False)
     elsewhere: tuple[Measurement, ...] = field(default=(), repr=False)

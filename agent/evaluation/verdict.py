@@ -119,7 +119,9 @@ class Timing:
 
 @frozen
 class Evidence:
-    """What a reader needs to believe, or doubt, the verdict. What is missing stays missing and is listed."""
+    """What a reader needs to believe, or doubt, the verdict. What is missing stays missing and is listed. ``inexact``
+    are opcodes of original and candidate whose results PTX leaves open to the last bits: where the device is
+    ``emulated``, a card's may differ in these."""
 
     original_hash: str
     candidate_hash: str
@@ -137,6 +139,7 @@ class Evidence:
     not_checked: tuple[str, ...]
     tool: str
     timing: Timing | None = None
+    inexact: tuple[str, ...] = ()
 
 
 @frozen

@@ -9,7 +9,7 @@ from agent.evaluation.judge import judge
 from agent.evaluation.limits import limits
 from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.verdict import Verdict
-from tests.evaluation.kernels import original, rewrite, setting
+from tests.evaluation.kernels import SOFTMAX, original, rewrite, setting
 
 ROWS = """
 // cuda-lsp: workload
@@ -66,6 +66,7 @@ def test_what_holds_above_says_so(prepared: Prepared) -> None:
     assert "rows=97 cols=1537" in found.correctness.sizes
     assert "sizes above the declared ones" not in found.evidence.not_checked
     assert not any("races" in words for words in found.evidence.not_checked)
+    assert found.evidence.inexact == () and not any("last bits" in words for words in found.evidence.not_checked)
 
 
 def test_a_screen_says_that_it_went_no_further(prepared: Prepared) -> None:
@@ -104,3 +105,22 @@ def test_one_interleaving_is_not_all_where_blocks_hand_over_data(line: str, said
     _, workload = original(ROWS)
     found = limits(workload, beyond=True, ptx=f".entry k()\n{{\n{line}\n\tret;\n}}")
     assert any("in another order" in words for words in found) is said
+
+
+def test_what_a_card_may_round_otherwise_is_named() -> None:
+    program, workload = original(SOFTMAX)
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared), found
+    other = SOFTMAX.replace("expf(in[i] - peak) / sum", "expf(in[i] - peak) * __frcp_rn(sum)")
+    quick = SOFTMAX.replace("expf(in[i] - peak) / sum", "__fdividef(expf(in[i] - peak), sum)")
+    plain, fast = (judge(found, rewrite(text, program.plan), allow_lossy=True) for text in (other, quick))
+    assert plain.evidence.inexact == ("ex2.approx.ftz.f32",)
+    assert fast.evidence.inexact == ("div.approx.f32", "ex2.approx.ftz.f32")
+    words = "the last bits of a card: PTX leaves those of div.approx.f32, ex2.approx.ftz.f32 open, within an error"
+    assert words in fast.evidence.not_checked
+
+
+def test_of_many_opcodes_a_few_are_named() -> None:
+    _, workload = original(ROWS)
+    said = limits(workload, beyond=True, inexact=("a", "b", "c", "d", "e"))
+    assert any("those of a, b, c, 2 more open" in words for words in said)

@@ -183,6 +183,8 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
         if found and worst(found).grade == WRONG:
             break
     found = _eased(trial, chosen, known.expected, found)
+    if first is not None:
+        trial = evolve(trial, inexact=trial.inexact.union(known.answer.inexact, first.inexact))
     if trial.kept and first is not None:
         trial = evolve(trial, runs=(*trial.runs, ran(chosen, known, found, first)))
     return _record(trial, chosen, known, found)
