@@ -60,10 +60,10 @@ def record_stores_(view: View) -> Match | Refusal:
     if not records:
         return Refusal("no thread writes all elements of a record that lies beside its neighbour's")
     sites = [_site(record, view) for record in records]
-    found = next((one for one in sites if isinstance(one, Site)), None)
-    if found is None:
+    found = [one for one in sites if isinstance(one, Site)]
+    if not found:
         return Refusal(next(one for one in sites if isinstance(one, str)))
-    return _match(found, view)
+    return _match(max(found, key=lambda one: one.record.size), view)
 
 
 def _site(record: RecordStores, view: View) -> Site | str:

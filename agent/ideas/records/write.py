@@ -6,7 +6,16 @@ from tree_sitter import Node
 from agent.analysis.patterns.lane_bounds import LaneBound
 from agent.analysis.patterns.record_stores import RecordStore, RecordStores
 from agent.analysis.syntax import bare, text
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, indented, insert_after, replace, source_text
+from agent.ideas.rewriting import (
+    Rewrite,
+    fresh_local,
+    indent_of,
+    indent_unit,
+    indented,
+    insert_after,
+    replace,
+    source_text,
+)
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -75,27 +84,44 @@ def _stored(store: RecordStore, site: Site, names: _Names, view: View) -> Edit:
 
 
 def _below(site: Site, names: _Names, view: View) -> str:
+    """The copying: unrolled where the warp is whole, so that its loads do not wait for its stores."""
     size, lanes, lane, k = site.record.size, names.lanes, names.lane, names.k
-    count = f"{lanes} * {size}"
+    element = f"{k} * {WARP} + {lane}"
+    whole = [
+        "#pragma unroll",
+        f"for (int {k} = 0; {k} < {size}; ++{k}) {names.run}[{element}] = {names.staged}[{_kept(site, element)}];",
+    ]
     lines: list[str] = []
-    if site.bound is None:
-        lanes, together, count = str(WARP), "", str(WARP * size)
-    else:
+    together = ""
+    if site.bound is not None:
         left = _left(site.bound, lane, view)
         lines.append(
             f"const int {lanes} = {left} < {WARP} ? {left} : {WARP};  // the last warp of a row may have fewer"
         )
         together = f"{lanes} < {WARP} ? (1u << {lanes}) - 1 : 0xffffffffu"
-    whole = size == site.pitch
-    kept = k if whole else f"{k} / {size} * {site.pitch} + {k} % {size}"
-    lines += [
-        f"{site.record.root.type}* const {names.run} = {_start(site, names, view)};",
-        f"__syncwarp({together});",
-        f"for (int {k} = {lane}; {k} < {count}; {k} += {lanes}) {names.run}[{k}] = {names.staged}[{kept}];",
-    ]
+    lines += [f"{site.record.root.type}* const {names.run} = {_start(site, names, view)};", f"__syncwarp({together});"]
+    if site.bound is None:
+        lines += whole
+    else:
+        unit = indent_unit(view.document, view.kernel)
+        copy = f"{names.run}[{k}] = {names.staged}[{_kept(site, k)}];"
+        lines += [
+            f"if ({lanes} == {WARP}) {{",
+            *(unit + one for one in whole),
+            "} else {",
+            f"{unit}for (int {k} = {lane}; {k} < {lanes} * {size}; {k} += {lanes}) {copy}",
+            "}",
+        ]
     if site.again:
         lines.append(f"__syncwarp({together});")
     return "\n".join(lines)
+
+
+def _kept(site: Site, element: str) -> str:
+    """Where an element of the warp's run lies in shared memory."""
+    size, pitch = site.record.size, site.pitch
+    grouped = element if element.isidentifier() else f"({element})"
+    return element if size == pitch else f"{grouped} / {size} * {pitch} + {grouped} % {size}"
 
 
 def _left(bound: LaneBound, lane: str, view: View) -> str:
