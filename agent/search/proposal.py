@@ -36,11 +36,12 @@ def propose(node: Node, original: Node, workload: Workload, options: Options) ->
     edits = host_edits(original.program, node.program, workload)
     verdict = node.verdict
     if not edits.by_hand and node.program.plan != original.program.plan:
-        problem = contradiction(original.program, node.program, edits.document, workload)
+        launched = evolve(node.program, plan=edits.plan)
+        problem = contradiction(original.program, launched, edits.document, workload)
         compiled = None if problem else check_file(edits.document, options)
         problem = problem or _uncompiled(compiled, original.program.document, options)
         if problem:
-            edits = HostEdits(node.program.document, problem)
+            edits = HostEdits(node.program.document, problem, node.program.plan)
         elif not isinstance(compiled, CompileFailure):
             verdict = _with_whole_file(verdict)
     return Proposal(

@@ -10,6 +10,7 @@ from agent.search.host.relaunch import exchanges, site_edits
 from agent.search.host.replace import Run, run_edits
 from agent.search.host.sites import bare, matched, sites_of
 from agent.search.host.spelling import speller
+from agent.search.host.swaps import without_needless_swaps
 from agent.search.host.unused import without_unused
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
@@ -21,24 +22,27 @@ from agent.workload.workload import Workload
 
 @frozen
 class HostEdits:
-    """``document`` is the rewritten file with its launch sites edited; ``by_hand`` says what could not be."""
+    """``document`` is the rewritten file with its launch sites edited; ``by_hand`` says what could not be. ``plan`` is
+    what its host code launches: the rewrite's, without exchanges that the host code can do without."""
 
     document: Document
     by_hand: str
+    plan: Plan
 
 
 def host_edits(original: Program, rewrite: Program, workload: Workload) -> HostEdits:
     """The rewritten document with the directive and every launch site brought in line with the new plan. No launch
     is edited where not all can be; ``by_hand`` then says why, and what was verified."""
     if original.plan == rewrite.plan:
-        return HostEdits(rewrite.document, "")
+        return HostEdits(rewrite.document, "", rewrite.plan)
     document = rewrite.document
     try:
         document = _with(document, directive_edits(document, original.plan, rewrite.plan, workload))
-        edited = _with(document, _edits(original.plan, rewrite.plan, document, workload))
-        return HostEdits(without_unused(document, edited), "")
+        plan = without_needless_swaps(original.plan, rewrite.plan, document, workload)
+        edited = _with(document, _edits(original.plan, plan, document, workload))
+        return HostEdits(without_unused(document, edited), "", plan)
     except (Inexpressible, ValueError) as problem:
-        return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}")
+        return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}", rewrite.plan)
 
 
 def _with(document: Document, edits: Sequence[Edit]) -> Document:

@@ -1,4 +1,5 @@
-"""Locals that only the launches used that are gone: their declarations go with them, as a compiler would warn."""
+"""Host code that only the launches needed that are gone goes with them: locals, as a compiler would warn of them, and
+loops that have nothing left to do."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from agent.ideas.rewriting import remove
+from agent.search.host.idle import idle
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.nodes import descendants, node_text
@@ -21,8 +23,9 @@ _CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
 def without_unused(before: Document, after: Document) -> Document:
-    """``after`` without the local numbers and shapes that ``before`` uses and it does not. A value whose computation
-    may do something, or that is declared with others in one statement, stays."""
+    """``after`` without the local numbers and shapes that ``before`` uses and it does not, and without the loops and
+    conditions that came to do nothing. A value whose computation may do something, or that is declared with others in
+    one statement, stays."""
     while edits := list(_edits(before, after)):
         after = parse(apply_edits(after.text, edits), after.path)
     return after
@@ -35,6 +38,9 @@ def _edits(before: Document, after: Document) -> Iterator[Edit]:
     for was, now in zip(old, new, strict=True):
         text, written = node_text(before, was), node_text(after, now)
         if text == written:
+            continue
+        if (empty := next(idle(after, now, text), None)) is not None:
+            yield remove(after, empty)
             continue
         for node in descendants(now, "declaration"):
             name = _declared(after, node)

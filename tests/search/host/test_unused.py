@@ -51,3 +51,79 @@ def test_what_is_used_elsewhere_or_was_unused_before_stays() -> None:
         "int unused = 4;\n    int blocks = 2;\n    // blocks of old"
     )
     assert left("    int threads = 256;\n    int blocks = 2;\n", "other<<<blocks, 1>>>(x);") == "int blocks = 2;"
+
+
+LOOP = "for (int d = 1; d < n; d *= 2) {\n        k<<<d, 1>>>(x);\n    }"
+
+
+def emptied(now: str, head: str = "", tail: str = "", was: str = LOOP) -> str:
+    """What stands between ``head`` and ``tail`` where a loop became ``now``."""
+    text = f"void f(float* x, int n) {{\n    {head}\n    {was}\n    {tail}\n}}\n"
+    after = without_unused(parse(text.encode()), parse(text.replace(was, now).encode())).text.decode()
+    assert after.startswith("void f(float* x, int n) {\n") and tail in after
+    return after[after.index(head) + len(head) : after.rindex(tail)].strip()
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        "for (int d = 1; d < n; d *= 2) {\n    }",
+        "for (int d = 0; d < n; ++d) ;",
+        "for (size_t d = n - 1; d > 0; d--) {}",
+        "for (int d = 1; d < n; d = d * 2) {\n        if (d > 3) {\n        }\n    }",
+        "if (n > 3) {\n    }",
+        "for (int d = 1; d < n; d <<= 1) {\n        std::swap(a, b);\n    }",
+        "if (n & 1) swap( a , b );",
+    ],
+)
+@pytest.mark.parametrize("tail", ["cudaFree(a);\n    cudaFree(b);", "return;"])
+def test_a_loop_with_nothing_left_to_do_goes(now: str, tail: str) -> None:
+    assert emptied(now, "float *a, *b = nullptr;", tail) == ""
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        "for (int d = 1; d < n; d *= 2) {\n        // wait for it\n    }",
+        "for (int d = 1; next(d); d *= 2) {}",
+        "for (int d = first(); d < n; d *= 2) {}",
+        "for (int d = 1; d < n; d *= step()) {}",
+        "for (int d = 1; d < n; n--) {}",
+        "for (d = 1; d < n; d *= 2) {}",
+        "for (auto one : list) {}",
+        "while (poll()) {}",
+        "for (int d = 1; d < n; d *= 2) cudaDeviceSynchronize();",
+        "for (int d = 1; d < n; d *= 2) std::swap(a, x);",
+        "for (int d = 1; d < n; d *= 2) mine::swap(a, b);",
+        "if (n > 3) {} else { n = 3; }",
+        "if (failed()) {}",
+    ],
+)
+def test_a_loop_that_may_do_something_stays(now: str) -> None:
+    assert emptied(now, "float *a, *b;", "cudaFree(a); cudaFree(b);") == now
+
+
+EXCHANGED = "for (int d = 1; d < n; d *= 2) {\n        std::swap(a, b);\n    }"
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ("float *a, *b;", "use(a);"),
+        ("float *a, *b;", "cudaFree(a);"),
+        ("float *a, *b; float* c = a;", "use(c);"),
+        ("float *a, *b; float** c = &a;", "use(c);"),
+        ("float *a, *b; auto c = [&] { use(a); };", "c();"),
+        ("float *a, *b; for (;;) {", "done(); }"),
+        ("static float *a, *b;", "return;"),
+        ("// a and b are members", "return;"),
+    ],
+)
+def test_an_exchange_that_somebody_may_see_stays(head: str, tail: str) -> None:
+    assert emptied(EXCHANGED, head, tail) == EXCHANGED
+
+
+def test_a_loop_that_was_empty_before_is_the_users() -> None:
+    spin = "for (int d = 0; d < n; ++d) {}"
+    assert emptied("other<<<1, 1>>>(x);", spin, "return;", "k<<<1, 1>>>(x);") == "other<<<1, 1>>>(x);"
+    assert spin in left(f"    {spin}\n    int threads = 3;\n")
