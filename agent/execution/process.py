@@ -35,11 +35,18 @@ _START = (
     "import sys, json, runpy; sys.path[:] = json.loads(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
 )
 
+_KILLS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
+
 _OURS = str(Path(agent.__file__).parent.parent)
 
 
 class ChildDied(Exception):
-    """The process ended in mid-conversation; the message says how."""
+    """The process ended in mid-conversation; the message says how. ``killed``: by a signal that nobody sends himself,
+    so by somebody else, or by the system for want of memory."""
+
+    def __init__(self, message: str, killed: bool = False) -> None:
+        super().__init__(message)
+        self.killed = killed
 
 
 class ChildTimeout(Exception):
@@ -108,8 +115,9 @@ class Child:
         if isinstance(error, EOFError | OSError | wire.WireError):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)  # it is ending by itself: let its own exit code be seen
+            code = self._process.poll()
             self.close()
-            raise ChildDied(self._last_words()) from error
+            raise ChildDied(_last_words(code), code is not None and -code in _KILLS) from error
         self.close()
         raise error
 
@@ -136,12 +144,15 @@ class Child:
             with contextlib.suppress(OSError, ValueError):
                 stream.close()  # type: ignore[union-attr]
 
-    def _last_words(self) -> str:
-        code = self._process.returncode
-        if code is not None and code < 0:
-            with contextlib.suppress(ValueError):
-                return f"it was ended by {signal.Signals(-code).name}"
-        return f"it ended with exit code {code}"
+
+def _last_words(code: int | None) -> str:
+    """How a process ended, from its exit code; None where it lived and only said nothing more."""
+    if code is None:
+        return "it stopped talking to us and was ended"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended with exit code {code}"
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

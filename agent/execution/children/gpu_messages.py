@@ -107,11 +107,12 @@ class Job:
 
 @frozen
 class Chunk:
-    """Bytes of a region from ``start`` on."""
+    """Bytes of a region from ``start`` on; as an answer with a ``problem`` where they could not be given as asked."""
 
     region: str
     start: int
     data: bytes = field(repr=False)
+    problem: str = ""
 
 
 @frozen

@@ -260,7 +260,10 @@ def _read(runtime: Any, address: int, request: say.Read) -> say.Chunk:
     """The bytes asked for: in the answer, or in the file that both sides see."""
     if not request.path:
         return say.Chunk(request.region, request.start, _copy_out(runtime, address, request.nbytes).tobytes())
-    held = np.memmap(request.path, np.uint8, "r+", shape=(request.nbytes,))
+    try:
+        held = np.memmap(request.path, np.uint8, "r+", shape=(request.nbytes,))
+    except OSError as error:
+        return say.Chunk(request.region, request.start, b"", str(error))
     runtime.memcpy(held.ctypes.data, address, request.nbytes, runtime.memcpyDeviceToHost)
     return say.Chunk(request.region, request.start, b"")
 

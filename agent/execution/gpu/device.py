@@ -5,10 +5,8 @@ import contextlib
 import ctypes
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -37,8 +35,7 @@ _ROOMY = 32 << 30
 MOST_READY = 8
 """Runners that wait at once: each holds a context of some hundred megabytes."""
 
-_SHARED = Path("/dev/shm")
-_THROUGH_FILE = 1 << 20
+_THROUGH_MEMORY = 1 << 20
 _SLOWEST_COPY = 50e6  # bytes a second: below this something hangs
 
 
@@ -68,23 +65,15 @@ class Gpu:
         return not isinstance(support(self.arch), CompileFailure)
 
     def run(self, request: Request) -> Answer:
-        """Run it; whatever happens to the runner, the answer says so and the next run is none the worse."""
+        """Run it; whatever happens to the runner, the answer says so and the next run is none the worse. That a runner
+        dies proves nothing against what it ran: it is run once more, in another."""
         start = time.monotonic()
         if request.blocks is not None:
             return _answer("refused", "a card runs whole launches; only the emulator can run chosen blocks")
         if (problem := self._refusal(request.build)) is not None:
             return _answer("refused", problem)
-        child: Child | None = None
         try:
-            child, fresh = self.runners.of(request.build.key)
-            if fresh and (missing := _missing(child, request.cancelled)):  # making its context takes nobody's turn
-                return _answer("unavailable", f"the GPU cannot be used: {missing}")
-            with lock.held(self.card.address, False, request.cancelled):
-                answer = self._in_child(child, request)
-            if answer.status == "ok":
-                self.runners.keep(request.build.key, child)
-                child = None
-            return answer
+            return _again(lambda: self._run(request))
         except LockCancelled:
             return _answer("cancelled", "the run was cancelled while another process was timing on the card", start)
         except BadRequest as error:
@@ -96,7 +85,23 @@ class Gpu:
         except ChildCancelled:
             return _answer("cancelled", "the run was cancelled; its process was killed", start)
         except ChildDied as death:
-            return _answer("crashed", f"the process that ran it died: {death}", start)
+            if death.killed:
+                return _answer("unavailable", f"two processes that ran it were killed by somebody: {death}", start)
+            return _answer("crashed", f"two processes that ran it died: {death}", start)
+
+    def _run(self, request: Request) -> Answer:
+        """In one runner. Raises what becomes of it."""
+        child: Child | None = None
+        try:
+            child, fresh = self.runners.of(request.build.key)
+            if fresh and (missing := _missing(child, request.cancelled)):  # making its context takes nobody's turn
+                return _answer("unavailable", f"the GPU cannot be used: {missing}")
+            with lock.held(self.card.address, False, request.cancelled):
+                answer = self._in_child(child, request)
+            if answer.status == "ok":
+                self.runners.keep(request.build.key, child)
+                child = None
+            return answer
         finally:
             if child is not None:
                 child.close()
@@ -138,9 +143,22 @@ class Gpu:
         problem = next(filter(None, (self._refusal(side.build) for side in race.sides)), None)
         if problem is not None:
             return Timed("refused", problem)
-        child: Child | None = None
         try:
             request = ask(built, figures.flush)
+            return _again(lambda: self._time(race, request, exclusive))
+        except BadRequest as error:
+            return Timed("refused", str(error))
+        except ChildTimeout:
+            return Timed("timeout", f"the timing did not end within {race.seconds:g} s; its process was killed")
+        except (ChildCancelled, LockCancelled):
+            return Timed("cancelled", "cancelled")
+        except ChildDied as death:
+            return Timed("crashed", f"two processes that timed it died: {death}")
+
+    def _time(self, race: Race, request: Measure | Recompute, exclusive: bool) -> Timed:
+        """In one fresh process. Raises what becomes of it."""
+        child: Child | None = None
+        try:
             child = self.runners.fresh()
             with lock.held(self.card.address, exclusive, race.cancelled) as note:
                 foreign = self._foreign()
@@ -149,14 +167,6 @@ class Gpu:
                 )
             found = racing.timed(measured, race, foreign)
             return evolve(found, unwatched="; ".join(filter(None, (found.unwatched, note))))
-        except BadRequest as error:
-            return Timed("refused", str(error))
-        except ChildTimeout:
-            return Timed("timeout", f"the timing did not end within {race.seconds:g} s; its process was killed")
-        except (ChildCancelled, LockCancelled):
-            return Timed("cancelled", "cancelled")
-        except ChildDied as death:
-            return Timed("crashed", f"the process that timed it died: {death}")
         finally:
             if child is not None:
                 child.close()
@@ -170,13 +180,17 @@ class Gpu:
         return max(0, len(computing) - 1 - self.runners.count) if computing else 0
 
     def _calibrated(self, request: Calibrate) -> Calibrated:
+        try:
+            return _again(lambda: self._calibrate(request))
+        except (ChildDied, ChildTimeout) as failure:
+            return Calibrated(f"the process that measured the card failed: {failure}")
+
+    def _calibrate(self, request: Calibrate) -> Calibrated:
         child = self.runners.fresh()
         try:
             with lock.held(self.card.address, True):
                 found: Calibrated = child.converse(lambda channel: _ask(channel, request, Calibrated), START_SECONDS)
                 return found
-        except (ChildDied, ChildTimeout) as failure:
-            return Calibrated(f"the process that measured the card failed: {failure}")
         finally:
             child.close()
 
@@ -208,6 +222,15 @@ class Gpu:
             lambda channel: _fetched(channel, request, sizes), START_SECONDS + traffic, request.cancelled
         )
         return evolve(_finished(ran, outputs, sizes), digests=digests)
+
+
+def _again(action: Callable[[], T]) -> T:
+    """Do it, and a second time where a process dies of it: the first may have died of something else. Raises what it
+    raises."""
+    try:
+        return action()
+    except ChildDied:
+        return action()
 
 
 def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
@@ -257,9 +280,9 @@ def _fetched(channel: Channel, request: Request, sizes: dict[str, int]) -> tuple
 
 
 def _download(channel: Channel, name: str, nbytes: int) -> Bytes:
-    if nbytes >= _THROUGH_FILE and _SHARED.is_dir():
+    if nbytes >= _THROUGH_MEMORY and hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
-            return _through_file(channel, name, nbytes)
+            return _through_memory(channel, name, nbytes)
     data = np.empty(nbytes, np.uint8)
     for start in range(0, nbytes, CHUNK):
         chunk = _ask(channel, say.Read(name, start, min(CHUNK, nbytes - start)), say.Chunk)
@@ -267,13 +290,17 @@ def _download(channel: Channel, name: str, nbytes: int) -> Bytes:
     return data
 
 
-def _through_file(channel: Channel, name: str, nbytes: int) -> Bytes:
-    """By way of memory that both processes see; the file is gone when this returns, the memory with its last user.
-    Raises OSError where there is no room for it."""
-    with tempfile.NamedTemporaryFile(dir=_SHARED, prefix="cuda-lsp-") as file:
-        os.posix_fallocate(file.fileno(), 0, nbytes)
-        _ask(channel, say.Read(name, 0, nbytes, file.name), say.Chunk)
-        return np.asarray(np.memmap(file.name, np.uint8, "c", shape=(nbytes,)))
+def _through_memory(channel: Channel, name: str, nbytes: int) -> Bytes:
+    """By way of memory that both processes see. It has no name in any folder: it is gone with its last user, however
+    that one ends. Raises OSError where there is no room for it, or where the runner may not open it."""
+    descriptor = os.memfd_create("cuda-lsp")
+    with os.fdopen(descriptor, "r+b") as file:
+        os.posix_fallocate(descriptor, 0, nbytes)
+        path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        reply = _ask(channel, say.Read(name, 0, nbytes, path), say.Chunk)
+        if reply.problem:
+            raise OSError(reply.problem)
+        return np.asarray(np.memmap(file, np.uint8, "c", shape=(nbytes,)))
 
 
 def _answer(status: str, message: str, start: float | None = None) -> Answer:
