@@ -115,17 +115,62 @@ def test_larger_blocks_in_every_size() -> None:
         np.testing.assert_allclose(y, exact(x), rtol=3e-5)
 
 
-@pytest.mark.parametrize("values", [(256, 2, 1), (512, 4, 2), (1024, 8, 1)])
-def test_packs_of_every_width(values: tuple[int, int, int]) -> None:
+TUNED = ("threads", "width", "blocks", "at_once")
+
+
+@pytest.mark.parametrize("values", [(256, 2, 1, 1), (512, 4, 2, 8), (1024, 8, 1, 4)])
+def test_packs_of_every_width(values: tuple[int, int, int, int]) -> None:
     request = ask(FORMS["plain"])
     (candidate,) = candidates(request, NAME)
-    assert [one.values for one in candidate.tunables] == [(256, 512, 1024), (2, 4, 8), (1, 2)]
-    tuned = retune(candidate, request, dict(zip(("threads", "width", "blocks"), values, strict=True)))
+    assert [one.values for one in candidate.tunables] == [(256, 512, 1024), (2, 4, 8), (1, 2), (1, 2, 4, 8)]
+    tuned = retune(candidate, request, dict(zip(TUNED, values, strict=True)))
     assert tuned is not None
     for cols in (1, 703, 30001):  # a tail, unaligned rows, and more than a block keeps where two share an SM
         x = np.random.default_rng(1).standard_normal((2, cols)).astype(np.float32)
         y = run(rewritten(request, tuned), request.workload, {"x": x}, rows=2, cols=cols)["y"].reshape(2, cols)
         np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+def test_a_row_that_starts_anywhere() -> None:
+    """Shapes where the input starts aligned and the output does not, in rows whose length fits packs."""
+    text = FORMS["plain"].replace("y + blockIdx.x * cols", "y + 1 + blockIdx.x * cols")
+    text = text.replace("y: f32[rows * cols]", "y: f32[rows * cols + 1]")
+    request = ask(text)
+    assert {one.variant for one in candidates(request, NAME)} == {"larger blocks"}  # no packs to be had
+    text = FORMS["plain"].replace("x + blockIdx.x * cols", "x + blockIdx.x * (cols + lead)")
+    text = text.replace("cols = 60000", "cols = 60000, lead = 4").replace("int cols)", "int cols, int lead)")
+    text = text.replace("rows, cols)", "rows, cols, lead)").replace(
+        "x: f32[rows * cols]", "x: f32[rows * (cols + lead)]"
+    )
+    request = ask(text)
+    (candidate,) = candidates(request, NAME)
+    assert "const int whole = ((size_t)in | (size_t)out) % 16 == 0 ? cols / 4 * 4 : 0;" in diff(request, candidate)
+    for lead in (1, 2, 4):
+        x = np.random.default_rng(1).standard_normal((3, 600 + lead)).astype(np.float32)
+        made = rewritten(request, candidate)
+        y = run(made, request.workload, {"x": x}, rows=3, cols=600, lead=lead)["y"].reshape(3, 600)
+        np.testing.assert_allclose(y, exact(x[:, :600]), rtol=3e-5)
+
+
+def test_no_packs_where_the_alignment_is_not_known_in_time() -> None:
+    text = FORMS["plain"].replace(
+        "float total = s[0];", "float total = s[0];\n    float* other = y + blockIdx.x * cols;"
+    )
+    request = ask(text.replace("out[i] =", "other[i] ="))
+    assert {one.variant for one in candidates(request, NAME)} == {"larger blocks"}
+
+
+def test_arrays_of_other_types_beside_the_row() -> None:
+    text = plain(last="out[i] = in[i] / total * scale[i];", parameters=SCALED, given="x, y, scale")
+    text = text.replace("//   launch", "//   buffer   scale: f64[cols] in uniform(1, 2)\n//   launch")
+    request = ask(text)
+    candidate = candidates(request, NAME)[0]
+    assert "((size_t)in | (size_t)out | (size_t)scale) % 16 == 0" in diff(request, candidate)
+    rng = np.random.default_rng(1)
+    x, scale = rng.uniform(1, 2, (2, 700)).astype(np.float32), rng.uniform(1, 2, 700)
+    y = run(rewritten(request, candidate), request.workload, {"x": x, "scale": scale}, rows=2, cols=700)["y"]
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(y.reshape(2, 700), wide / wide.sum(axis=1, keepdims=True) * scale, rtol=1e-5)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
@@ -229,6 +274,9 @@ def plain(first: str = "sum += in[i];", between: str = "", last: str = "out[i] =
     for (int i = t; i < cols; i += blockDim.x) {last}""",
         **words,  # type: ignore[arg-type]
     )
+
+
+SCALED = "const float* x, float* y, const double* scale, int rows, int cols"
 
 
 REFUSED = {

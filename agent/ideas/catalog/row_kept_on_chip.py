@@ -9,8 +9,9 @@ from agent.analysis.patterns.block_size import Resizable, resizable
 from agent.analysis.patterns.row_reuse import RowReuse, disturbed, own_turns, row_reuses
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
+from agent.ideas.rowkeep.aligned import aligned
 from agent.ideas.rowkeep.room import SM, Dynamic, capacity, dynamic, resident
-from agent.ideas.rowkeep.write import kept_in_packs, kept_in_shared, shared_bytes
+from agent.ideas.rowkeep.write import Packs, kept_in_packs, kept_in_shared, shared_bytes
 from agent.ideas.terms import apart_from
 from agent.ideas.vectors.site import Site, sites
 from agent.ideas.view import View, evaluate
@@ -30,6 +31,7 @@ WORTH_KEEPING = 0.4
 LEAST = 0.3
 THREADS = (256, 512, 1024)
 SHARING = (1, 2, 3)
+AT_ONCE = (1, 2, 4, 8)
 
 EXAMPLE = """\
 // cuda-lsp: workload
@@ -164,7 +166,7 @@ def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
 def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant | None:
     """Each thread keeps packs of neighbouring elements: where few blocks fit, that keeps their loads in flight."""
     walked = sites(view)
-    if isinstance(walked, str) or not _covers(walked, found.reuse):
+    if isinstance(walked, str) or not _covers(walked, found.reuse) or aligned(view, walked, 2) is None:
         return None
     busy = found.threads * _resident(found, view, found.threads) >= 512
     counts = (*((found.threads,) if busy else ()), *sizes)
@@ -182,14 +184,15 @@ def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant |
         "few blocks with a row each fit on an SM, so each gets enough threads, and these wide accesses, to keep its "
         "loads in flight",
         Scope.RELAUNCH,
-        lambda threads, width, blocks: kept_in_packs(
-            found.reuse, view, walked, width, _kept(found, view, threads, blocks), threads, sizes.get(threads),
-            found.own,
+        lambda threads, width, blocks, at_once: kept_in_packs(
+            found.reuse, view, walked, Packs(width, at_once), _kept(found, view, threads, blocks), threads,
+            sizes.get(threads), found.own,
         ),
         (
             Tunable("threads", counts, min(enough, default=max(counts)), "threads a block"),
             Tunable("width", widths, wide, "neighbouring elements a thread"),
             Tunable("blocks", blocks, sharing, "blocks that share an SM's memory"),
+            Tunable("at_once", AT_ONCE, 4, "packs of a thread under way together"),
         ),
     )  # fmt: skip
 

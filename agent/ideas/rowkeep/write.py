@@ -1,6 +1,8 @@
 """Writing it: the first pass puts each element aside, later passes take it from there."""
 
-from attrs import evolve
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
@@ -13,6 +15,7 @@ from agent.ideas.bodies import statement_in_braces, with_names
 from agent.ideas.elements.pieces import at
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indent_of, replace, source_text
+from agent.ideas.rowkeep.aligned import aligned
 from agent.ideas.rowkeep.repeated import Repeated, repeated
 from agent.ideas.rowkeep.room import Dynamic
 from agent.ideas.rowpass.writing import with_pragma
@@ -25,6 +28,14 @@ from agent.source.edits import Edit
 from agent.source.span import Span
 from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch, Plan
+
+
+@frozen
+class Packs:
+    """``width`` neighbouring elements each, of which a thread has ``at_once`` under way together."""
+
+    width: int
+    at_once: int
 
 
 def kept_in_shared(
@@ -56,14 +67,14 @@ def kept_in_shared(
 def kept_in_packs(
     reuse: RowReuse,
     view: View,
-    sites: tuple[Site, ...],
-    width: int,
+    sites: Sequence[Site],
+    packs: Packs,
     capacity: int,
     threads: int,
     arrays: Resizable | None,
     own: Dynamic,
 ) -> Rewrite:
-    """The same, with ``width`` neighbouring elements a thread in every loop over elements (``sites``)."""
+    """The same, with packs of neighbouring elements in every pass (``sites``)."""
     element = view.element_bytes(reuse.reads[0][0])
     assert element is not None
     row, count = fresh_name("kept_row", view.document), fresh_local("kept", view.document, view.kernel)
@@ -72,14 +83,35 @@ def kept_in_packs(
     held = Held(
         row,
         count,
+        fresh_local("whole", view.document, view.kernel),
+        packs.at_once,
         reuse.passes[0].node,
         frozenset(at(read.node) for reads in reuse.reads for read in reads),
         None if again is None else (again.first, again.second),
     )
-    written = vectorised(view, sites, width, held)
-    lines = _opening(reuse, view, row, count, capacity, own, used // element)
+    mine = tuple(
+        site for loop in reuse.passes for site in sites if site.loop is not None and site.loop.node == loop.node
+    )
+    written = vectorised(view, mine, packs.width, held)
+    test = aligned(view, mine, packs.width, () if own.array is None else (row,))
+    assert test is not None
+    lines = (
+        _opening(reuse, view, row, count, capacity, own, used // element)
+        + "\n"
+        + _whole(held, reuse, view, test, packs)
+    )
     edits = [_above(reuse, view, lines), *written.edits, *_arrays(arrays, threads)]
     return Rewrite(tuple(edits), written.helpers, _plan(reuse, view, capacity, element, threads, used))
+
+
+def _whole(held: Held, reuse: RowReuse, view: View, test: str, packs: Packs) -> str:
+    first = reuse.passes[0]
+    bound = source_text(view.document, first.bound_node)
+    bound = bound if first.bound_node.type in ("identifier", "number_literal") else f"({bound})"
+    return (
+        f"// Packs of {packs.width} where the row starts aligned; what is behind the last of them comes one by one.\n"
+        f"const {first.variable.type} {held.whole} = {test} ? {bound} / {packs.width} * {packs.width} : 0;"
+    )
 
 
 def _chosen(loop: Loop, row: str, count: str) -> str:

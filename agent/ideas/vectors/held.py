@@ -3,8 +3,12 @@
 from attrs import frozen
 from tree_sitter import Node
 
+from agent.analysis.loops import Loop
 from agent.analysis.syntax import contains, descendants
 from agent.ideas.elements.pieces import Lines, at, rewritten
+from agent.ideas.rewriting import source_text
+from agent.ideas.rowpass.writing import with_pragma
+from agent.ideas.vectors.moving import Moving
 from agent.ideas.vectors.site import Site
 from agent.ideas.view import View
 
@@ -13,13 +17,25 @@ from agent.ideas.view import View
 class Held:
     """Elements that loops find in the shared array ``row``, up to number ``count`` (names in the new code), once the
     loop ``first`` has put them there: those of ``reads`` (places of accesses). ``made`` are the places in the last two
-    loops of what both make of an element: it takes the element's place in the first of them."""
+    loops of what both make of an element: it takes the element's place in the first of them. ``whole`` is the name of
+    the number of elements that come in packs; those behind them are worked on one by one. ``at_once`` packs of a thread
+    are under way together."""
 
     row: str
     count: str
+    whole: str
+    at_once: int
     first: Node
     reads: frozenset[tuple[int, int]]
     made: tuple[Node, Node] | None
+
+    def around(self, view: View, loop: Loop, packs: list[str], lines: Lines) -> list[str]:
+        """The loop over packs (its lines), and the user's own for what is left."""
+        assert loop.variable.init is not None
+        start = source_text(view.document, loop.variable.init)
+        rest = lines.statement(loop.node, {at(loop.variable.init): f"{self.whole} + {start}"})
+        pragma = [] if with_pragma(loop.node) != loop.node else [f"#pragma unroll {self.at_once}"]
+        return [*pragma, *packs, *rest]
 
 
 @frozen
@@ -29,20 +45,20 @@ class Near:
     held: Held
     name: str
     first: str
-    width: int
-    count: str
     counter: str
-    names: dict[str, str]
+    moves: Moving
 
     def loaded(self, site: Site, address: str, lines: Lines, stored: bool) -> list[str]:
         """Its declaration; ``address`` is where it lies in global memory."""
-        there, load = f"{self.first} < {self.held.count}", f"{self.names['load_pack']}<{self.width}>"
-        far = f"{load}({address}, {self.count})"
+        far = self.moves.load(address, "")
         if site.loop is not None and site.loop.node == self.held.first:
             return [f"const auto {self.name} = {far};", self._put()]
         constant = "" if stored or self._inside(site, 0) or self._inside(site, 1) else "const "
-        kept = f"{load}(&{self.held.row}[{self.first}], {self.count})"
-        return [f"{constant}auto {self.name} = {there} ? {kept}", *lines.deeper([f": {far};"])]
+        kept = self.moves.load(f"&{self.held.row}[{self.first}]", "")
+        return [
+            f"{constant}auto {self.name} = {self.first} < {self.held.count} ? {kept}",
+            *lines.deeper([f": {far};"]),
+        ]
 
     def made(
         self, view: View, site: Site, replaced: dict[tuple[int, int], str], lines: Lines
@@ -66,7 +82,7 @@ class Near:
         if numbered:
             replaced[at(node)] = f"({self.first} < {self.held.count} ? {element} : {value})"
             return [], []
-        over = f"for (int {self.counter} = 0; {self.counter} < {self.width}; ++{self.counter})"
+        over = f"for (int {self.counter} = 0; {self.counter} < {self.moves.width}; ++{self.counter})"
         inside = ["#pragma unroll", f"{over} {element} = {value};"]
         return lines.block(f"if ({self.first} >= {self.held.count})", inside), []
 
@@ -75,8 +91,9 @@ class Near:
         return [self._put()] if self._inside(site, 0) else []
 
     def _put(self) -> str:
-        store = f"{self.names['store_pack']}(&{self.held.row}[{self.first}], {self.name}, {self.count});"
-        return f"if ({self.first} < {self.held.count}) {store}"
+        return f"if ({self.first} < {self.held.count}) " + self.moves.store(
+            f"&{self.held.row}[{self.first}]", self.name, ""
+        )
 
     def _inside(self, site: Site, which: int) -> bool:
         made = self.held.made

@@ -16,7 +16,6 @@ from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import (
     Rewrite,
     fresh_local,
-    fresh_name,
     indent_of,
     indented,
     replace,
@@ -24,76 +23,42 @@ from agent.ideas.rewriting import (
     source_text,
 )
 from agent.ideas.vectors.held import Held, Near
+from agent.ideas.vectors.moving import Moving, moving
 from agent.ideas.vectors.site import Group, Site
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.workload.expression import number
 from agent.workload.plan import Launch, Plan
 
-HELPERS = """\
-// `width` neighbouring elements, which one instruction moves (several, beyond 16 bytes).
-template <typename T, int width>
-struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) {pack} {{
-    T v[width];
-}};
-
-// The elements from `first` on: whole where all are there and aligned, else the first `count` one by one.
-template <int width, typename T>
-__device__ __forceinline__ {pack}<T, width> {load}(const T* first, long long count) {{
-    if (count >= width && (size_t)first % alignof({pack}<T, width>) == 0) {{
-        return *reinterpret_cast<const {pack}<T, width>*>(first);
-    }}
-    {pack}<T, width> some = {{}};
-    #pragma unroll
-    for (int k = 0; k < width; ++k) {{
-        if (k < count) some.v[k] = first[k];
-    }}
-    return some;
-}}
-"""
-STORE = """\
-template <int width, typename T>
-__device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values, long long count) {{
-    if (count >= width && (size_t)first % alignof({pack}<T, width>) == 0) {{
-        *reinterpret_cast<{pack}<T, width>*>(first) = values;
-        return;
-    }}
-    #pragma unroll
-    for (int k = 0; k < width; ++k) {{
-        if (k < count) first[k] = values.v[k];
-    }}
-}}
-"""
-
 
 def vectorised(view: View, sites: tuple[Site, ...], width: int, held: Held | None = None) -> Rewrite:
     """``width`` elements a thread."""
-    names = {name: fresh_name(name, view.document) for name in ("load_pack", "store_pack")}
-    names["pack"] = fresh_name("Pack", view.document)
-    helpers = [HELPERS.format(pack=names["pack"], load=names["load_pack"])]
-    if held is not None or any(group.stored for site in sites for group in site.groups):
-        helpers.append(STORE.format(pack=names["pack"], store=names["store_pack"]))
+    moves = moving(view, width, held is not None)
+    helpers = moves.helpers(any(group.stored for site in sites for group in site.groups))
     lines = lines_for(view)
     if sites[0].loop is None:
         (site,) = sites
         first = _first(view, site)
-        written = _front(view, site, width, first, _work(view, site, width, first, names, lines, None), lines)
+        written = _front(view, site, width, first, _work(view, site, first, moves, lines, None), lines)
         children = view.facts.body.named_children
         edits = (replace_between(children[0], children[-1], written),)
-        return Rewrite(edits, tuple(helpers), _plan(view, site, width))
-    return Rewrite(tuple(_loop(view, site, width, names, lines, held) for site in sites), tuple(helpers))
+        return Rewrite(edits, helpers, _plan(view, site, width))
+    return Rewrite(tuple(_loop(view, site, moves, lines, held) for site in sites), helpers)
 
 
 def _first(view: View, site: Site) -> str:
     return fresh_local(f"{site.variable.name}_first", view.document, view.kernel)
 
 
-def _loop(view: View, site: Site, width: int, names: dict[str, str], lines: Lines, held: Held | None) -> Edit:
+def _loop(view: View, site: Site, moves: Moving, lines: Lines, held: Held | None) -> Edit:
     assert site.loop is not None
     first = _first(view, site)
-    inside = _work(view, site, width, first, names, lines, held)
-    written = "\n".join(lines.block(_header(view, site, width, first), inside))
-    return replace(site.loop.node, indented(view.document, site.loop.node, written))
+    inside = _work(view, site, first, moves, lines, held)
+    limit = source_text(view.document, site.loop.bound_node) if held is None else held.whole
+    loop = lines.block(_header(view, site, moves.width, first, limit), inside)
+    if held is not None:
+        loop = held.around(view, site.loop, loop, lines)
+    return replace(site.loop.node, indented(view.document, site.loop.node, "\n".join(loop)))
 
 
 def _front(view: View, site: Site, width: int, first: str, inside: list[str], lines: Lines) -> str:
@@ -110,7 +75,7 @@ def _front(view: View, site: Site, width: int, first: str, inside: list[str], li
     return ("\n" + indent).join(text_lines)
 
 
-def _header(view: View, site: Site, width: int, first: str) -> str:
+def _header(view: View, site: Site, width: int, first: str, limit: str) -> str:
     loop = site.loop
     assert loop is not None and loop.variable.init is not None
     start = source_text(view.document, loop.variable.init)
@@ -124,18 +89,15 @@ def _header(view: View, site: Site, width: int, first: str) -> str:
         assert step is not None
     by = source_text(view.document, step)
     start, by = (part if re.fullmatch(r"[\w.]+", part) else f"({part})" for part in (start, by))
-    limit = source_text(view.document, loop.bound_node)
     kind = loop.variable.type
     return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
 
 
-def _work(
-    view: View, site: Site, width: int, first: str, names: dict[str, str], lines: Lines, held: Held | None
-) -> list[str]:
+def _work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held: Held | None) -> list[str]:
     """Loads, the work on each element, stores."""
-    document, kernel = view.document, view.kernel
+    document, kernel, width = view.document, view.kernel, moves.width
     counter = fresh_local("k", document, kernel)
-    count = "" if site.limit is None else f"{_summand(view, site.limit)} - {first}"
+    count = f"{width}" if site.limit is None else f"{_summand(view, site.limit)} - {first}"
     packs: dict[Symbol, list[str]] = {}
     replaced: dict[tuple[int, int], str] = {}
     loads: list[str] = []
@@ -145,20 +107,20 @@ def _work(
         taken = [name for found in packs.values() for name in found]
         name = fresh_local(f"{group.root.name}_pack", document, kernel, first, counter, *taken)
         packs.setdefault(group.root, []).append(name)
-        address = f"&{_moved(view, site, group, first)}"
+        address = f"&{moved(view, site, group, first)}"
         replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
         if held is not None and at(group.accesses[0].node) in held.reads:
-            near = Near(held, name, first, width, count or f"{width}", counter, names)
+            near = Near(held, name, first, counter, moves)
             loads += near.loaded(site, address, lines, group.stored)
             nears.append(near)
             stores += near.put_back(site)
         elif group.loaded:
             constant = "" if group.stored else "const "
-            loads.append(f"{constant}auto {name} = {names['load_pack']}<{width}>({address}, {count or width});")
+            loads.append(f"{constant}auto {name} = {moves.load(address, count)};")
         else:
-            loads.append(f"{names['pack']}<{group.accesses[0].element}, {width}> {name};")
+            loads.append(f"{moves.pack}<{group.accesses[0].element}, {width}> {name};")
         if group.stored:
-            stores.append(f"{names['store_pack']}({address}, {name}, {count or width});")
+            stores.append(moves.store(address, name, count))
     making: list[str] = []
     for near in nears:
         front, within = near.made(view, site, replaced, lines)
@@ -172,7 +134,7 @@ def _work(
         for use in _uses(view, piece.node, site.variable)
         if not any(contains(g, use) for g in gone)
     ]
-    guarded = site.limit is not None and not _harmless(view, site)
+    guarded = site.limit is not None and not moves.whole and not _harmless(view, site)
     if uses or guarded:
         own = f"const {site.variable.type} {site.variable.name} = {first} + {counter};"
         inside = [own, *inside]
@@ -233,7 +195,7 @@ def _plain_functions(view: View) -> frozenset[str]:
     return frozenset(found) - {view.kernel.name}
 
 
-def _moved(view: View, site: Site, group: Group, first: str) -> str:
+def moved(view: View, site: Site, group: Group, first: str) -> str:
     """The group's element as an expression of the thread's first element."""
     return _inlined(view, site, group.accesses[0].node, first)
 
