@@ -33,9 +33,7 @@ class Process:
     script: list[Any]
     alive: bool = True
 
-    def converse(
-        self, talk: Callable[[Any], Any], seconds: float, cancelled: Callable[[], bool] = lambda: False
-    ) -> Any:
+    def converse(self, talk: Any, seconds: float, cancelled: Any = None) -> Any:
         said = self.script.pop(0)
         if isinstance(said, Exception):
             self.alive = False
