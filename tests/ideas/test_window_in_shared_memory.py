@@ -1,5 +1,7 @@
 """Windows from shared memory hold what NumPy's padded arrays say; windows that are not what they seem stay."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,13 @@ CLAMPED = """int row = min(max(y + dy, 0), height - 1);
 PADDED = """int row = y + dy;
             int col = x + dx;
             if (row >= 0 && row < height && col >= 0 && col < width) sum += (dy + 2) * in[row * width + col];"""
+SET = """float t;
+            t = 0.0f;
+            // inside only
+            if (y + dy >= 0 && y + dy < height && x + dx >= 0 && x + dx < width) {
+                t = in[(y + dy) * width + x + dx];
+            }
+            sum += (dy + 2) * t;"""
 SKIPPED = """int row = y + dy, col = x + dx;
             if (row < 0 || row >= height || col < 0 || col >= width) continue;
             sum += (dy + 2) * in[row * width + col];"""
@@ -55,6 +64,13 @@ WITHIN = "if (x < 2 || x >= width - 2 || y < 1 || height - 1 <= y) return;"
 CASES = {
     "clamped": (kernel(CLAMPED), "edge"),
     "padded": (kernel(PADDED), "constant"),
+    "set to zero": (kernel(SET), "constant"),
+    "set to zero at once": (kernel(SET.replace("t = 0.0f", "float t = 0").replace("float t;", "")), "constant"),
+    "not kept at zero": (kernel(SET.replace("t = 0.0f", "t = 0.5f").replace("* t", "* (t - 0.5f)")
+                         .replace("t = in", "t = 0.5f + in")), "constant"),
+    "another value": (kernel(PADDED.replace(";\n            if", ";\n            if", 1)
+                      .replace("sum += (dy + 2) * in[row * width + col]",
+                               "sum += (dy + 2) * (in[row * width + col] + 1.0f) - (dy + 2)")), "constant"),
     "skipped": (kernel(SKIPPED), "constant"),
     "chosen": (kernel(CHOSEN), "constant"),
     "periodic": (kernel(PERIODIC), "wrap"),
@@ -65,6 +81,9 @@ CASES = {
     "interior, inside": (
         kernel(INTERIOR, "if (!(x >= 2 && width - 2 > x && y > 0 && y < height - 1)) return;", "16, 4"), "interior"),
 }  # fmt: skip
+
+ZEROS = ("padded", "chosen", "set to zero", "set to zero at once")
+"""Where a zero beyond the edge does as well as not to ask."""
 
 
 def expected(x: Array, mode: str, height: int, width: int) -> Array:
@@ -85,13 +104,18 @@ def expected(x: Array, mode: str, height: int, width: int) -> Array:
 def test_every_window(case: str) -> None:
     text, mode = CASES[case]
     request = ask(text)
-    (candidate,) = candidates(request, NAME)
-    for height, width in ((3, 5), (4, 32), (7, 33), (21, 70)):
+    made = candidates(request, NAME)
+    assert [one.variant for one in made] == [
+        *(["zeros beyond the edge"] if case in ZEROS else []),
+        "one element a thread",
+    ]
+    for candidate, (height, width) in product(made, ((3, 5), (4, 32), (7, 33), (21, 70))):
         shape = (height + 2, width + 4) if mode == "memory" else (height, width)
         x = np.random.default_rng(width).standard_normal(shape).astype(np.float32)
         before = np.zeros((height, width), np.float32)
-        made = rewritten(request, candidate)
-        y = run(made, request.workload, {"in": x, "out": before}, height=height, width=width)["out"]
+        y = run(rewritten(request, candidate), request.workload, {"in": x, "out": before}, height=height, width=width)[
+            "out"
+        ]
         wanted = expected(x, mode, height, width)
         if mode == "interior":
             inner = np.zeros_like(wanted)
@@ -105,7 +129,9 @@ def test_locals_that_are_not_needed_any_more_go() -> None:
     change = diff(request, candidates(request, NAME)[0])
     assert "-            int row = min(max(y + dy, 0), height - 1);" in change
     request = ask(CASES["padded"][0])
-    assert "-            int row" not in diff(request, candidates(request, NAME)[0])
+    zeros, plain = candidates(request, NAME)
+    assert "-            int row" not in diff(request, plain)
+    assert "-            int row" in diff(request, zeros) and "-            int col" in diff(request, zeros)
 
 
 def test_an_index_that_is_cut_off_too_late_is_bounded_by_the_threads() -> None:

@@ -7,6 +7,7 @@ from agent.ideas.idea import Expectation, Scope
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rowkeep.room import static_shared
 from agent.ideas.view import View
+from agent.ideas.window.edges import asked
 from agent.ideas.window.site import Site, site
 from agent.ideas.window.write import in_shared
 
@@ -54,7 +55,10 @@ __global__ void blur(const float* in, float* out, int height, int width) {
         "nothing is written to the array before; places are declared before any thread leaves",
     ),
     effect="global sectors fall by up to the number of elements in a window, and so does the arithmetic for addresses",
-    risk="shared memory and a barrier cost more than they bring where windows are small",
+    risk=(
+        "shared memory and a barrier cost more than they bring where windows are small; where zeros stand beyond the "
+        "edge, a weight that is infinite or NaN meets one"
+    ),
     example=EXAMPLE,
 )
 def window_in_shared_memory(view: View) -> Match | Refusal:
@@ -98,6 +102,21 @@ def _match(made: Site, window: Window, view: View) -> Match:
     block = window.rows.place.extent * window.cols.place.extent
     fetched = window.rows.width * window.cols.width / block
     read = window.reads[0]
+    zeros = asked(made, view)
+    plain = Variant(
+        "one element a thread",
+        "the launch stays as it is; the block fetches its window before any thread leaves",
+        Scope.DROP_IN,
+        lambda: in_shared(made, view),
+    )
+    edges = (
+        Variant(
+            "zeros beyond the edge",
+            "the launch stays as it is; the loops need not ask for the edge any more",
+            Scope.DROP_IN,
+            lambda: in_shared(made, view, zeros),
+        ),
+    )[: 1 if zeros else 0]
     return Match(
         line=view.document.line(window.nest.start_byte),
         title=f"bring the windows of a block on {read.name} into shared memory once",
@@ -110,12 +129,5 @@ def _match(made: Site, window: Window, view: View) -> Match:
                 "sectors", round(fetched / window.taps, 3), f"global reads {window.taps} -> {fetched:.1f} a thread"
             ),
         ),
-        variants=(
-            Variant(
-                "one element a thread",
-                "the launch stays as it is; the block fetches its window before any thread leaves",
-                Scope.DROP_IN,
-                lambda: in_shared(made, view),
-            ),
-        ),
+        variants=(*edges, plain),
     )

@@ -1,28 +1,36 @@
 """Writing it: the block fills its part of the array together, and each window reads from there."""
 
+from collections.abc import Sequence
+
 from tree_sitter import Node
 
 from agent.analysis.patterns.window import Axis
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, contains, descendants, enclosing, text
+from agent.ideas.product.texts import comment_above
 from agent.ideas.rewriting import Rewrite, fresh_local, indent_unit, insert_after, remove, replace, with_unit
 from agent.ideas.spelling import spelled
 from agent.ideas.view import View
+from agent.ideas.window.edges import Asked
 from agent.ideas.window.site import Limit, Site
+from agent.source.edits import Edit
+from agent.source.span import Span
 
 
-def in_shared(site: Site, view: View) -> Rewrite:
+def in_shared(site: Site, view: View, zeros: Sequence[Asked] = ()) -> Rewrite:
+    """``zeros``: where the loops need not ask for the edge any more, as there are zeros beyond it."""
     name, row, col, top, left = (
         fresh_local(wanted, view.document, view.kernel) for wanted in ("window", "r", "c", "top", "left")
     )
     rows, cols = site.window.rows, site.window.cols
     shared = f"{name}[{_within(rows)}][{_within(cols)}]"
-    filling = _filling(site, view, name, row, col, top, left)
+    filling = _filling(site, view, name, row, col, top, left, beyond=bool(zeros))
     return Rewrite(
         (
             insert_after(view.document, site.anchor, with_unit(filling, indent_unit(view.document, view.kernel))),
             *(replace(read.node, shared) for read in site.window.reads),
-            *(remove(view.document, statement) for statement in _unused(site, view)),
+            *(edit for one in zeros for edit in _left_of(one)),
+            *(remove(view.document, statement) for statement in _unused(site, view, zeros)),
         )
     )
 
@@ -35,15 +43,29 @@ def _plus(amount: int) -> str:
     return f" + {amount}" if amount > 0 else f" - {-amount}" if amount < 0 else ""
 
 
-def _filling(site: Site, view: View, name: str, row: str, col: str, top: str, left: str) -> str:
+def _left_of(one: Asked) -> tuple[Edit, Edit]:
+    """What asks is cut away on both sides of what stays, with the comment above it."""
+    start = comment_above(one.node) if one.node.type == "if_statement" else one.node
+    return (
+        Edit(Span(start.start_byte, one.kept.start_byte), b""),
+        Edit(Span(one.kept.end_byte, one.node.end_byte), b""),
+    )
+
+
+def _filling(site: Site, view: View, name: str, row: str, col: str, top: str, left: str, *, beyond: bool) -> str:
     rows, cols, read = site.window.rows, site.window.cols, site.window.reads[0]
     y, x = rows.place.symbol, cols.place.symbol
     names = {y: top, x: left}
     tests = [_tested(test, holds, view, names) for test, holds in site.window.tests]
     tests += [_limited(limit, view, top if limit.axis is rows else left) for limit in site.limits]
-    store = f"{name}[{row}][{col}] = {_spelled(read.node, view, names)};"
+    element = _spelled(read.node, view, names)
+    condition = " && ".join(tests)
+    store = f"{name}[{row}][{col}] = {element};"
+    if tests:
+        store = f"{name}[{row}][{col}] = {condition} ? {element} : 0;" if beyond else f"if ({condition}) {store}"
     lines = [
-        f"// What the block's windows on {read.name} reach over, each element fetched once.",
+        f"// What the block's windows on {read.name} reach over, each element fetched once"
+        + (", with zeros beyond the edge." if beyond else "."),
         f"__shared__ {site.element} {name}[{rows.width}][{site.pitch}];",
         f"const {y.type} {top} = {y.name} - {rows.place.lane};",
         f"const {x.type} {left} = {x.name} - {cols.place.lane};",
@@ -51,7 +73,7 @@ def _filling(site: Site, view: View, name: str, row: str, col: str, top: str, le
         f"    for (int {col} = {cols.place.lane}; {col} < {cols.width}; {col} += blockDim.{cols.place.thread}) {{",
         f"        const int {rows.loop.variable.name} = {row}{_plus(rows.first)};",
         f"        const int {cols.loop.variable.name} = {col}{_plus(cols.first)};",
-        "        " + (f"if ({' && '.join(tests)}) {store}" if tests else store),
+        f"        {store}",
         "    }",
         "}",
         "__syncthreads();",
@@ -89,9 +111,10 @@ def _limited(limit: Limit, view: View, start: str) -> str:
     return f"{start} + {axis.loop.variable.name} {operator} {bound}{_plus(reach)}"
 
 
-def _unused(site: Site, view: View) -> list[Node]:
-    """Declarations inside the loops that only the replaced reads used."""
+def _unused(site: Site, view: View, zeros: Sequence[Asked]) -> list[Node]:
+    """Declarations inside the loops that only the replaced reads used, and the conditions that go."""
     gone: list[Node] = [read.node for read in site.window.reads]
+    gone += [test for one in zeros if (test := one.node.child_by_field_name("condition")) is not None]
     found: list[Node] = []
     grew = True
     while grew:
