@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import queue
+import secrets
 import signal
 import subprocess
 import sys
@@ -28,8 +29,11 @@ _KEPT = (
     "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL",
     "SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
     "CUDA_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "CONDA_PREFIX",
-    "VIRTUAL_ENV", "XDG_CACHE_HOME", "XDG_STATE_HOME",
+    "VIRTUAL_ENV", "XDG_CACHE_HOME", "XDG_STATE_HOME", "CUDA_LSP_FAMILY",
 )  # fmt: skip
+
+_FAMILY = "CUDA_LSP_FAMILY"
+"""In a child's environment: a mark of its own, after those of whoever started it. What it starts has them too."""
 
 _START = (
     "import sys, json, runpy; sys.path[:] = json.loads(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
@@ -57,6 +61,15 @@ class ChildCancelled(Exception):
     """The caller no longer wants the answer; the process was killed."""
 
 
+def twice(action: Callable[[], T]) -> T:
+    """Do it, and once more where a process dies in it: that one may have died of something else, killed from outside,
+    or short of memory for others' sake. Raises what it raises, ChildDied when the second dies too."""
+    try:
+        return action()
+    except ChildDied:
+        return action()
+
+
 def never() -> bool:
     return False
 
@@ -65,13 +78,14 @@ class Child:
     """A running child process. After any exception from :meth:`converse` it has been killed."""
 
     def __init__(self, module: str) -> None:
+        self._mark = secrets.token_hex(8)
         paths = dict.fromkeys(str(Path(path).absolute()) for path in [*sys.path, _OURS] if path)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=scrubbed(os.environ),
+            env={**scrubbed(os.environ), _FAMILY: f"{os.environ.get(_FAMILY, '')} {self._mark}".strip()},
             # A folder that holds nothing but our own published source: relative paths lead nowhere of interest.
             cwd=Path(children.__file__).parent,
             start_new_session=True,
@@ -137,7 +151,10 @@ class Child:
 
     def close(self) -> None:
         """Kill the process and whatever it started, and wait until it is gone."""
-        kill(self._process)
+        if self.alive:
+            kill(self._process)
+        else:
+            _kill_orphans(self._mark)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             # A thread may still be inside a read of this stream; the dead process has already ended that read.
@@ -194,6 +211,15 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
         for pid in below:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _kill_orphans(mark: str) -> None:
+    """End what a process left behind that died by itself. Its children end when they find it gone, but for those that
+    somebody had stopped, and by then the system no longer knows whose they were."""
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in entry.read_bytes():
+                os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
 def descendants(pid: int) -> tuple[int, ...]:

@@ -130,6 +130,28 @@ def test_also_those_that_lead_sessions_of_their_own_and_look_after_nobody(
     assert process.descendants(one.pid) == ()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="found by /proc")
+@pytest.mark.parametrize("ended", ["while it was asked", "while nobody asked"])
+def test_stopped_processes_of_one_that_died_by_itself_are_ended(
+    ended: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their parent is gone, so nobody could tell whose they are, and they cannot notice it themselves."""
+    start = "s = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
+    one = child(tmp_path, monkeypatch, start + answer("s.pid"))
+    sleeper = int(one.converse(ask, 60).log)
+    os.kill(sleeper, signal.SIGSTOP)
+    os.kill(one.pid, signal.SIGKILL)
+    if ended == "while it was asked":
+        with pytest.raises(ChildDied, match="SIGKILL") as death:
+            one.converse(ask, 60)
+        assert death.value.killed
+    else:
+        os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
+    assert not one.alive
+    one.close()
+    assert gone(sleeper)
+
+
 @posix
 @pytest.mark.parametrize("body", ["time.sleep(300)", answer("0")])
 def test_the_end_of_the_parent_is_the_end_of_the_child(

@@ -2,12 +2,13 @@
 
 import atexit
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
-from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
+from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never, twice
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -28,8 +29,8 @@ def identity() -> CompilerIs:
     global _identity
     if _identity is None:
         try:
-            with _borrowed() as child:
-                _identity = child.converse(lambda channel: _ask(channel, AskCompiler(), CompilerIs), _START_SECONDS)
+            talk = functools.partial(_ask, request=AskCompiler(), answer=CompilerIs)
+            _identity = twice(lambda: _converse(talk, _START_SECONDS))
         except (ChildDied, ChildTimeout) as failure:
             return CompilerIs((0, 0), (), missing=f"the compiler process did not start: {failure}")
     return _identity
@@ -37,15 +38,13 @@ def identity() -> CompilerIs:
 
 def compile_program(request: Compile, cancelled: Callable[[], bool] = never) -> Compiled:
     """Compile in a child. Raises ChildTimeout, ChildCancelled, or ChildDied when two children in turn died of it."""
-    for attempt in (1, 2):
-        try:
-            with _borrowed(cancelled) as child:
-                return child.converse(lambda channel: _ask(channel, request, Compiled), request.seconds, cancelled)
-        except ChildDied:
-            # The first may have died of something else: killed from outside, or short of memory for others' sake.
-            if attempt == 2:
-                raise
-    raise AssertionError("unreachable")
+    talk = functools.partial(_ask, request=request, answer=Compiled)
+    return twice(lambda: _converse(talk, request.seconds, cancelled))
+
+
+def _converse(talk: Callable[[Channel], T], seconds: float, cancelled: Callable[[], bool] = never) -> T:
+    with _borrowed(cancelled) as child:
+        return child.converse(talk, seconds, cancelled)
 
 
 def _ask(channel: Channel, request: object, answer: type[T]) -> T:

@@ -23,7 +23,7 @@ from agent.execution.gpu.lock import LockCancelled
 from agent.execution.gpu.runners import MODULE, START_SECONDS, Runners
 from agent.execution.gpu.support import support
 from agent.execution.nvml import watch
-from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never
+from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never, twice
 from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
@@ -73,7 +73,7 @@ class Gpu:
         if (problem := self._refusal(request.build)) is not None:
             return _answer("refused", problem)
         try:
-            return _again(lambda: self._run(request))
+            return twice(lambda: self._run(request))
         except LockCancelled:
             return _answer("cancelled", "the run was cancelled while another process was timing on the card", start)
         except BadRequest as error:
@@ -145,7 +145,7 @@ class Gpu:
             return Timed("refused", problem)
         try:
             request = ask(built, figures.flush)
-            return _again(lambda: self._time(race, request, exclusive))
+            return twice(lambda: self._time(race, request, exclusive))
         except BadRequest as error:
             return Timed("refused", str(error))
         except ChildTimeout:
@@ -181,7 +181,7 @@ class Gpu:
 
     def _calibrated(self, request: Calibrate) -> Calibrated:
         try:
-            return _again(lambda: self._calibrate(request))
+            return twice(lambda: self._calibrate(request))
         except (ChildDied, ChildTimeout) as failure:
             return Calibrated(f"the process that measured the card failed: {failure}")
 
@@ -222,15 +222,6 @@ class Gpu:
             lambda channel: _fetched(channel, request, sizes), START_SECONDS + traffic, request.cancelled
         )
         return evolve(_finished(ran, outputs, sizes), digests=digests)
-
-
-def _again(action: Callable[[], T]) -> T:
-    """Do it, and a second time where a process dies of it: the first may have died of something else. Raises what it
-    raises."""
-    try:
-        return action()
-    except ChildDied:
-        return action()
 
 
 def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
