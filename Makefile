@@ -30,7 +30,7 @@ demo: $(BIN)/.installed ## optimize and refuse the fixtures on the CPU emulator
 	@PATH="$(abspath $(BIN)):$$PATH" bash fixtures/demo
 
 test: $(BIN)/.installed $(BIN)/.models lint ## every test that needs no GPU
-	@$(BIN)/python -m pytest -n auto --hypothesis-profile=steady
+	@$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=steady
 
 lint: $(BIN)/.installed
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports
