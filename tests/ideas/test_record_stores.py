@@ -30,36 +30,36 @@ PLANE = kernel(
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     if (i < n && row < rows) {
-        float* cell = y + (row * n + i) * 5;
-        for (int q = 0; q < 5; ++q) cell[q] = 2.0f * x[(row * n + i) * 5 + q];
+        float* cell = y + (row * n + i) * 9;
+        for (int q = 0; q < 9; ++q) cell[q] = 2.0f * x[(row * n + i) * 9 + q];
     }""",
-    5,
+    9,
     "dim3((n + 31) / 32, (rows + 1) / 2)",
     "dim3(32, 2)",
 )
 STRIDED = kernel(
     """\
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        y[i * 3 + 2] = 2.0f * x[i * 3 + 2];
-        y[i * 3] = 2.0f * x[i * 3];
-        y[1 + i * 3] = 2.0f * x[i * 3 + 1];
+        y[i * 8 + 2] = 2.0f * x[i * 8 + 2];
+        y[i * 8] = 2.0f * x[i * 8];
+        y[1 + i * 8] = 2.0f * x[i * 8 + 1];
+        for (int q = 3; q < 8; ++q) y[i * 8 + q] = 2.0f * x[i * 8 + q];
     }""",
-    3,
+    8,
     "2",
 )
 CASES = {
-    "written out": (line("    y[3 * i] = 2.0f * x[3 * i];\n    y[3 * i + 1] = 2.0f * x[3 * i + 1];\n"
-                         "    y[3 * i + 2] = 2.0f * x[3 * i + 2];", 3), 3, 1),
+    "written out": (line("\n".join(f"    y[11 * i + {q}] = 2.0f * x[11 * i + {q}];" for q in range(11)), 11), 11, 1),
     "loop": (line("    for (int q = 0; q < 9; q++)\n        y[i * 9 + q] = 2.0f * x[i * 9 + q];", 9), 9, 1),
     "padded": (line("    for (int q = 0; q < 8; q++) {\n        y[i * 8 + q] = 2.0f * x[i * 8 + q];\n    }", 8), 8, 1),
-    "two loops": (line("    for (int a = 0; a < 2; a++) for (int b = 0; b < 3; b++)\n"
-                       "            y[i * 6 + (a * 3 + b)] = 2.0f * x[i * 6 + a * 3 + b];", 6), 6, 1),
-    "unsigned": (line("    for (int q = 0; q < 3; q++) y[(size_t)i * 3 + q] = 2.0f * x[i * 3 + q];", 3)
-                 .replace("int i =", "unsigned i ="), 3, 1),
-    "bound by bytes": (line("    for (int q = 0; q < 3; q++) y[i * 3 + q] = 2.0f * x[i * 3 + q];", 3,
-                            "    if (!(i < n)) return;\n").replace("!(i < n)", "n <= i"), 3, 1),
-    "plane": (PLANE, 5, 3),
-    "strided": (STRIDED, 3, 1),
+    "two loops": (line("    for (int a = 0; a < 4; a++) for (int b = 0; b < 3; b++)\n"
+                       "            y[i * 12 + (a * 3 + b)] = 2.0f * x[i * 12 + a * 3 + b];", 12), 12, 1),
+    "unsigned": (line("    for (int q = 0; q < 9; q++) y[(size_t)i * 9 + q] = 2.0f * x[i * 9 + q];", 9)
+                 .replace("int i =", "unsigned i ="), 9, 1),
+    "bound by bytes": (line("    for (int q = 0; q < 9; q++) y[i * 9 + q] = 2.0f * x[i * 9 + q];", 9,
+                            "    if (!(i < n)) return;\n").replace("!(i < n)", "n <= i"), 9, 1),
+    "plane": (PLANE, 9, 3),
+    "strided": (STRIDED, 8, 1),
 }  # fmt: skip
 
 
@@ -76,16 +76,16 @@ def test_every_record_arrives(case: str) -> None:
 
 
 def test_own_elements_may_be_read_first() -> None:
-    stores = "\n".join(f"    y[3 * i + {q}] = y[3 * i + {q}] + x[3 * i + {q}];" for q in range(3))
-    request = ask(line(stores, 3))
+    stores = "\n".join(f"    y[9 * i + {q}] = y[9 * i + {q}] + x[9 * i + {q}];" for q in range(9))
+    request = ask(line(stores, 9))
     (candidate,) = candidates(request, NAME)
-    x = np.arange(3 * 100, dtype=np.float32)
+    x = np.arange(9 * 100, dtype=np.float32)
     found = run(rewritten(request, candidate), request.workload, {"x": x, "y": x}, n=100, rows=1)
     np.testing.assert_array_equal(found["y"], 2 * x)
 
 
 def test_names_of_the_kernel_are_not_taken() -> None:
-    request = ask(line("    int lane = 2, k = 1;\n    for (int q = 0; q < 3; q++) y[i * 3 + q] = lane + k + q;", 3))
+    request = ask(line("    int lane = 2, k = 1;\n    for (int q = 0; q < 9; q++) y[i * 9 + q] = lane + k + q;", 9))
     change = diff(request, candidates(request, NAME)[0])
     assert "const int lane_2 = threadIdx.x % 32;" in change and "for (int k_2 = lane_2;" in change
 
@@ -101,6 +101,7 @@ def test_layout_is_kept() -> None:
 THREE = "    y[3 * i] = 1;\n    {}\n    y[3 * i + 1] = 2;\n    y[3 * i + 2] = 3;"
 LOOP = "    for (int q = 0; q < 3; q++) {}y[i * 3 + q] = x[i * 3 + q];"
 REFUSED = {
+    "small": (line(LOOP.format(""), 3), "records of 12 bytes"),
     "gap": (line("    y[3 * i] = 1;\n    y[3 * i + 1] = 2;", 3), "no thread writes all elements"),
     "sometimes": (line(LOOP.format("if (x[q] > 0) "), 3), "no thread writes all elements"),
     "skipped": (line(LOOP.format("{ if (x[q] > 0) continue; ") + " }", 3), "no thread writes all elements"),
