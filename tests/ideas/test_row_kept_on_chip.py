@@ -39,7 +39,7 @@ __global__ void rowwise({parameters}) {{
 """
 
 
-def softmax(first: str, second: str, third: str, **words: str) -> str:
+def softmax(first: str, second: str, third: str, threads: int = 128, given: str = "x, y") -> str:
     return kernel(
         f"""\
     float top = -INFINITY;
@@ -52,7 +52,8 @@ def softmax(first: str, second: str, third: str, **words: str) -> str:
     {SUM_TREE.replace("VALUE", "sum")}
     float total = s[0];
     for (int i = t; i < cols; i += blockDim.x) {third}""",
-        **words,  # type: ignore[arg-type]
+        threads,
+        given=given,
     )
 
 
@@ -98,6 +99,9 @@ def test_rows_of_every_length(form: str) -> None:
 
 ODD = FORMS["plain"].replace("cols = 60000", "cols = 60001")
 """Rows that do not start aligned, in which no packs can be kept."""
+LONG = FORMS["plain"].replace("cols = 60000", "cols = 110000")
+"""Rows that no block can keep as a whole."""
+SOME_IN_REGISTERS = FORMS["plain"].replace("cols = 60000", "cols = 69000")
 
 
 def test_larger_blocks_in_every_size() -> None:
@@ -115,20 +119,67 @@ def test_larger_blocks_in_every_size() -> None:
         np.testing.assert_allclose(y, exact(x), rtol=3e-5)
 
 
-TUNED = ("threads", "width", "blocks", "at_once")
-
-
-@pytest.mark.parametrize("values", [(256, 2, 1, 1), (512, 4, 2, 8), (1024, 8, 1, 4)])
-def test_packs_of_every_width(values: tuple[int, int, int, int]) -> None:
-    request = ask(FORMS["plain"])
+@pytest.mark.parametrize("values", [(256, 2, 1), (512, 4, 8), (1024, 8, 4)])
+def test_packs_of_every_width(values: tuple[int, int, int]) -> None:
+    request = ask(LONG)
     (candidate,) = candidates(request, NAME)
-    assert [one.values for one in candidate.tunables] == [(256, 512, 1024), (2, 4, 8), (1, 2), (1, 2, 4, 8)]
-    tuned = retune(candidate, request, dict(zip(TUNED, values, strict=True)))
+    assert candidate.variant == "packs in larger blocks"
+    assert [one.values for one in candidate.tunables] == [(256, 512, 1024), (2, 4, 8), (1, 2, 4, 8)]
+    tuned = retune(candidate, request, dict(zip(("threads", "width", "at_once"), values, strict=True)))
     assert tuned is not None
-    for cols in (1, 703, 30001):  # a tail, unaligned rows, and more than a block keeps where two share an SM
+    for cols in (1, 703, 60001):  # a tail, unaligned rows, and more than a block keeps
         x = np.random.default_rng(1).standard_normal((2, cols)).astype(np.float32)
         y = run(rewritten(request, tuned), request.workload, {"x": x}, rows=2, cols=cols)["y"].reshape(2, cols)
         np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+@pytest.mark.parametrize("threads", [512, 1024])
+@pytest.mark.parametrize("cols", [3, 704, 56832, 57001, 57004, 69000, 80004])
+def test_whole_rows_in_shared_memory_and_registers(threads: int, cols: int) -> None:
+    """Rows that fit into shared memory, rows whose rest goes to registers, and longer ones."""
+    request = ask(SOME_IN_REGISTERS)
+    (candidate,) = candidates(request, NAME)
+    assert candidate.variant == "whole row in larger blocks"
+    tuned = retune(candidate, request, {"threads": threads})
+    assert tuned is not None
+    x = np.random.default_rng(1).standard_normal((1, cols)).astype(np.float32)
+    y = run(rewritten(request, tuned), request.workload, {"x": x}, rows=1, cols=cols)["y"].reshape(1, cols)
+    np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+def test_registers_of_the_threads() -> None:
+    request = ask(SOME_IN_REGISTERS)
+    change = diff(request, candidates(request, NAME)[0])
+    assert "Pack<float, 4> more[3];" in change  # (69000 - 56832) / 4 packs for 1024 threads
+    assert "__launch_bounds__(1024) rowwise(" in change  # else a thread could take more registers than there are
+    assert "more[turn].v[k] = expf(more[turn].v[k] - m);" in change
+
+
+def test_a_first_pass_with_a_name_for_the_place() -> None:
+    """What the copies' address is made of is declared inside the pass."""
+    first = "{ const int at = i; top = fmaxf(top, in[at]); }"
+    text = softmax(first, "sum += expf(in[i] - m);", "out[i] = expf(in[i] - m) / total;", threads=512)
+    for changed in (text, text.replace("cols = 60000", "cols = 60001")):
+        request = ask(changed)
+        (candidate,) = candidates(request, NAME)
+        x = np.random.default_rng(1).standard_normal((2, 704)).astype(np.float32)
+        y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=704)["y"].reshape(2, 704)
+        np.testing.assert_allclose(y, exact(x), rtol=3e-5)
+
+
+def test_copies_one_by_one() -> None:
+    request = ask(ODD)
+    change = diff(request, candidates(request, NAME)[0])
+    assert "+        __pipeline_memcpy_async(&kept_row[i], &in[i], sizeof(float));" in change
+    assert "const float element = i < kept ? kept_row[i] : in[i];\n+        top = fmaxf(top, element);" in change
+
+
+def test_no_header_inside_a_namespace() -> None:
+    text = FORMS["plain"].replace("// cuda-lsp: workload", "namespace rows {\n// cuda-lsp: workload") + "}\n"
+    for changed, variant in ((text, "packs in"), (text.replace("60000", "60001"), "larger blocks")):
+        request = ask(changed)
+        (candidate,) = candidates(request, NAME)
+        assert candidate.variant.startswith(variant) and "__pipeline" not in diff(request, candidate)
 
 
 def test_a_row_that_starts_anywhere() -> None:
@@ -144,7 +195,7 @@ def test_a_row_that_starts_anywhere() -> None:
     )
     request = ask(text)
     (candidate,) = candidates(request, NAME)
-    assert "const int whole = ((size_t)in | (size_t)out) % 16 == 0 ? cols / 4 * 4 : 0;" in diff(request, candidate)
+    assert "const int whole = ((size_t)in | (size_t)out) % 16 == 0 ?" in diff(request, candidate)
     for lead in (1, 2, 4):
         x = np.random.default_rng(1).standard_normal((3, 600 + lead)).astype(np.float32)
         made = rewritten(request, candidate)
@@ -173,31 +224,35 @@ def test_arrays_of_other_types_beside_the_row() -> None:
     np.testing.assert_allclose(y.reshape(2, 700), wide / wide.sum(axis=1, keepdims=True) * scale, rtol=1e-5)
 
 
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_memory_of_the_blocks_that_share_an_sm(blocks: int) -> None:
-    request = ask(FORMS["plain"])
-    tuned = retune(candidates(request, NAME)[0], request, {"threads": 1024, "blocks": blocks})
-    assert tuned is not None
+@pytest.mark.parametrize("threads", [256, 512, 1024])
+@pytest.mark.parametrize("text", [LONG, SOME_IN_REGISTERS, ODD])
+def test_memory_of_a_block(text: str, threads: int) -> None:
+    request = ask(text)
+    (candidate,) = candidates(request, NAME)
+    tuned = retune(candidate, request, {"threads": threads})
+    if tuned is None:
+        assert threads not in next(one.values for one in candidate.tunables if one.name == "threads")
+        return
     (launch,) = tuned.plan.launches()
     dynamic = launch.shared.evaluate({"rows": 600, "cols": 10**6})
-    static = 4 * 1024
-    assert isinstance(dynamic, int) and dynamic + static <= 227 * 1024  # the most that a block may have
-    assert blocks * (dynamic + static + 1024) <= 228 * 1024  # of an SM, with 1 KB of the driver's for each
+    assert isinstance(dynamic, int) and 200 * 1024 < dynamic + 4 * threads <= 227 * 1024  # the most it may have
 
 
 def test_packs_hold_what_the_last_two_passes_make() -> None:
-    change = diff(ask(FORMS["plain"]), candidates(ask(FORMS["plain"]), NAME)[0])
+    change = diff(ask(LONG), candidates(ask(LONG), NAME)[0])
     assert "+            x_pack.v[k] = expf(x_pack.v[k] - m);\n+            sum += x_pack.v[k];" in change
     assert "+            for (int k = 0; k < 4; ++k) x_pack.v[k] = expf(x_pack.v[k] - m);" in change
     assert "+            y_pack.v[k] = x_pack.v[k] / total;" in change
 
 
-def test_variables_that_take_the_row_s_own_value() -> None:
+@pytest.mark.parametrize("length", [60000, 110000])
+def test_variables_that_take_the_row_s_own_value(length: int) -> None:
     """``top`` and ``sum`` hold a thread's own value first, and the block's after that."""
     text = FORMS["plain"].replace("float m = s[0];", "top = s[0];").replace("float total = s[0];", "sum = s[0];")
+    text = text.replace("cols = 60000", f"cols = {length}")
     request = ask(text.replace("in[i] - m)", "in[i] - top)").replace("/ total", "/ sum"))
     (candidate,) = candidates(request, NAME)
-    assert candidate.variant == "packs in larger blocks"
+    assert candidate.variant == ("packs in larger blocks" if length > 60000 else "whole row in larger blocks")
     x = np.random.default_rng(1).standard_normal((2, 703)).astype(np.float32)
     y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=703)["y"].reshape(2, 703)
     np.testing.assert_allclose(y, exact(x), rtol=3e-5)
@@ -209,7 +264,7 @@ def test_it_comes_before_packs_alone() -> None:
 
 
 def test_made_of_the_element_and_its_number() -> None:
-    text = FORMS["plain"].replace("expf(in[i] - m)", "expf(in[i] - m + 0 * i)")
+    text = LONG.replace("expf(in[i] - m)", "expf(in[i] - m + 0 * i)")
     request = ask(text)
     (candidate,) = candidates(request, NAME)
     assert "(i_first < kept ? x_pack.v[k] : expf(x_pack.v[k] - m + 0 * i))" in diff(request, candidate)
@@ -230,13 +285,13 @@ def test_shared_memory_follows_the_row() -> None:
     (launch,) = candidates(request, NAME)[0].plan.launches()
     assert launch.shared.evaluate({"rows": 600, "cols": 1000}) == 4000
     most = launch.shared.evaluate({"rows": 600, "cols": 10**6})
-    assert 100 * 1024 < most <= 114 * 1024 - 1024 - 1024 * 4
+    assert 200 * 1024 < most <= 227 * 1024 - 1024 * 4
 
 
 def test_narrower_scopes_and_later_rounds() -> None:
     assert "needs relaunch" in refusal(ask(FORMS["plain"], Scope.DROP_IN), NAME)
     request = ask(ODD)
-    assert "hangs on the size" in refusal(after(request, candidates(request, NAME)[0]), NAME)
+    assert "no two loops" in refusal(after(request, candidates(request, NAME)[0]), NAME)
 
 
 def test_the_row_lies_behind_dynamic_memory_in_use() -> None:
@@ -244,7 +299,7 @@ def test_the_row_lies_behind_dynamic_memory_in_use() -> None:
     request = ask(text.replace("rows, 128>>>", "rows, 128, 128 * sizeof(float)>>>"))
     x = np.random.default_rng(1).standard_normal((2, 700)).astype(np.float32)
     made = candidates(request, NAME)
-    assert [one.variant for one in made] == ["packs in larger blocks"]
+    assert [one.variant for one in made] == ["whole row in larger blocks"]
     for candidate in (made[0], retune(made[0], request, {"threads": 256})):
         assert candidate is not None
         (launch,) = candidate.plan.launches()
@@ -326,12 +381,12 @@ FIXED_BLOCK = {
 @pytest.mark.parametrize("case", FIXED_BLOCK)
 def test_the_block_keeps_its_size(case: str) -> None:
     request = ask(FIXED_BLOCK[case].replace("cols = 60000", "cols = 9000"))
-    assert {candidate.variant for candidate in candidates(request, NAME)} <= {"packs", "same threads"}
+    assert {candidate.variant for candidate in candidates(request, NAME)} <= {"whole row", "same threads"}
 
 
 def test_launch_bounds_are_respected() -> None:
     text = plain().replace("__global__ void", "__global__ void __launch_bounds__(128)").replace("60000", "9000")
-    assert {candidate.variant for candidate in candidates(ask(text), NAME)} <= {"packs", "same threads"}
+    assert {candidate.variant for candidate in candidates(ask(text), NAME)} <= {"whole row", "same threads"}
 
 
 def test_several_launches_each_get_their_own_room() -> None:

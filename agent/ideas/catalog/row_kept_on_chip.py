@@ -1,6 +1,6 @@
 """Keep a row in shared memory between the passes over it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import frozen
 
@@ -11,9 +11,10 @@ from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rowkeep.aligned import aligned
 from agent.ideas.rowkeep.room import SM, Dynamic, capacity, dynamic, resident
-from agent.ideas.rowkeep.write import Packs, kept_in_packs, kept_in_shared, shared_bytes
+from agent.ideas.rowkeep.whole import Room, kept_whole
+from agent.ideas.rowkeep.write import Packs, copies_allowed, kept_in_packs, kept_in_shared, shared_bytes
 from agent.ideas.terms import apart_from
-from agent.ideas.vectors.site import Site, sites
+from agent.ideas.vectors.site import BYTES, Site, sites
 from agent.ideas.view import View, evaluate
 from agent.workload.dtypes import from_c_type
 
@@ -23,14 +24,11 @@ BIG = SM.shared_per_sm // 2
 SMS, L2 = 132, 40 << 20
 """Multiprocessors of the card, and what of its L2 holds (bytes) while as much again is written through it."""
 
-IN_FLIGHT = 32 << 10
-"""Bytes that an SM must have asked for to get its share of DRAM's bandwidth: 4.3 TB/s over 132, for some 0.8 us, and a
-little more."""
+FEWEST, BUSY = 512, 1024
+"""Threads of an SM below which it would wait for its own arithmetic, and with which it does not."""
 
 WORTH_KEEPING = 0.4
-LEAST = 0.3
 THREADS = (256, 512, 1024)
-SHARING = (1, 2, 3)
 AT_ONCE = (1, 2, 4, 8)
 
 EXAMPLE = """\
@@ -78,9 +76,10 @@ class _Row:
     title="Keep a row in shared memory between the passes over it",
     rationale=(
         "A block that walks over its row several times reads it from DRAM each time, once the rows of all blocks under "
-        "way outgrow the caches. Each thread visits the same elements in every pass, so it can put them into shared "
-        "memory as it first reads them: no barrier is needed, and a row that does not fit is kept as far as it does. "
-        "Fewer and larger blocks leave each of them more room, and what they read again is still in L2."
+        "way outgrow the caches. Each thread visits the same elements in every pass, so it can copy them to shared "
+        "memory first, all at once and without a register for each (cp.async, sm_80 and later): no barrier is needed. "
+        "What of the row does not fit there is kept in registers, and the rest of longer rows is read again. Fewer and "
+        "larger blocks leave each of them more room."
     ),
     needs=(
         "two or more loops side by side that give each thread of a block the same elements of a row",
@@ -146,91 +145,100 @@ def _worth(reuse: RowReuse, view: View) -> _Row | str:
 
 def _variants(found: _Row, view: View) -> tuple[Variant, ...]:
     sizes = {count: checked for count in THREADS if count > found.threads and (checked := _resized(found, view, count))}
-    packs = _packs(found, view, sizes)
-    if packs is not None:
-        return (packs,)
-    variants = [_more_threads(found, view, sizes)] if sizes else []
-    same = _kept(found, view, found.threads)
-    if found.threads * _resident(found, view, found.threads) >= 512:
-        variants.append(
-            Variant(
-                "same threads",
-                "the block stays as it is and gets dynamic shared memory for its row",
-                Scope.RELAUNCH,
-                lambda: kept_in_shared(found.reuse, view, same, found.threads, None, found.own),
-            )
-        )
-    return tuple(variants)
+    counts = (*((found.threads,) if _busy(found, view, found.threads) else ()), *sizes)
+    passes = _passes(found.reuse, view)
+    if not counts:
+        return ()
+    if passes is None or aligned(view, passes, BYTES // found.element) is None:
+        return (_elements(found, view, sizes, counts),)
+    whole = {n: room for n in counts if (room := _room(found, view, n)) is not None} if copies_allowed(view) else {}
+    if whole and BYTES // found.element in passes[0].widths:
+        return (_whole(found, view, passes, sizes, whole),)
+    return (_packs(found, view, passes, sizes, counts),)
 
 
-def _packs(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant | None:
+def _whole(
+    found: _Row, view: View, passes: tuple[Site, ...], sizes: Mapping[int, Resizable], rooms: Mapping[int, Room]
+) -> Variant:
+    busy = [n for n in rooms if n * _resident(found, view, n) >= BUSY]
+    return Variant(
+        "whole row in larger blocks" if sizes else "whole row",
+        "all of a row is on its way to the SM at once; few blocks with a row each fit there, so each gets enough "
+        "threads to work on it",
+        Scope.RELAUNCH,
+        lambda threads: kept_whole(found.reuse, view, passes, rooms[threads], sizes.get(threads), found.own),
+        (Tunable("threads", tuple(rooms), min(busy, default=max(rooms)), "threads a block"),),
+    )
+
+
+def _packs(
+    found: _Row, view: View, passes: tuple[Site, ...], sizes: Mapping[int, Resizable], counts: tuple[int, ...]
+) -> Variant:
     """Each thread keeps packs of neighbouring elements: where few blocks fit, that keeps their loads in flight."""
-    walked = sites(view)
-    if isinstance(walked, str) or not _covers(walked, found.reuse) or aligned(view, walked, 2) is None:
-        return None
-    busy = found.threads * _resident(found, view, found.threads) >= 512
-    counts = (*((found.threads,) if busy else ()), *sizes)
-    widths = tuple(width for width in walked[0].widths if width * found.element <= 32)
-    if not counts or not widths:
-        return None
-    blocks = tuple(n for n in SHARING if _share(found, view, max(counts), n) >= LEAST)
-    if not blocks:
-        return None
-    sharing = next((n for n in blocks[1:] if _stays(found, view, max(counts), n)), blocks[0])
-    wide = max(width for width in widths if width * found.element <= 16 or width == widths[0])
-    enough = [n for n in counts if n * sharing * wide * found.element >= IN_FLIGHT]
+    widths = tuple(width for width in passes[0].widths if width * found.element <= 2 * BYTES)
+    wide = max(width for width in widths if width * found.element <= BYTES or width == widths[0])
     return Variant(
         "packs in larger blocks" if sizes else "packs",
-        "few blocks with a row each fit on an SM, so each gets enough threads, and these wide accesses, to keep its "
-        "loads in flight",
+        "few blocks with so much of a row each fit on an SM, so each gets enough threads, and these several wide loads "
+        "at once, to keep memory busy",
         Scope.RELAUNCH,
-        lambda threads, width, blocks, at_once: kept_in_packs(
-            found.reuse, view, walked, Packs(width, at_once), _kept(found, view, threads, blocks), threads,
-            sizes.get(threads), found.own,
+        lambda threads, width, at_once: kept_in_packs(
+            found.reuse, view, passes, Packs(width, at_once), _kept(found, view, threads), threads, sizes.get(threads),
+            found.own,
         ),
         (
-            Tunable("threads", counts, min(enough, default=max(counts)), "threads a block"),
-            Tunable("width", widths, wide, "neighbouring elements a thread"),
-            Tunable("blocks", blocks, sharing, "blocks that share an SM's memory"),
-            Tunable("at_once", AT_ONCE, 4, "packs of a thread under way together"),
+            _threads(found, view, counts),
+            Tunable("width", widths, wide, "neighbouring elements a load"),
+            Tunable("at_once", AT_ONCE, 8, "loads of a thread under way together"),
         ),
     )  # fmt: skip
 
 
-def _covers(walked: Sequence[Site], reuse: RowReuse) -> bool:
-    """Whether packs replace every read of the row, and each loop brings one pack of it."""
-    for loop, reads in zip(reuse.passes, reuse.reads, strict=True):
-        groups = [group for site in walked if site.loop is not None and site.loop.node == loop.node
-                  for group in site.groups]  # fmt: skip
-        mine = [group for group in groups if any(one.node == read.node for one in group.accesses for read in reads)]
-        if len(mine) != 1 or not all(any(one.node == read.node for one in mine[0].accesses) for read in reads):
-            return False
-        if not mine[0].loaded:
-            return False
-    return True
-
-
-def _share(found: _Row, view: View, threads: int, blocks: int) -> float:
-    return _kept(found, view, threads, blocks) / found.length
-
-
-def _stays(found: _Row, view: View, threads: int, blocks: int) -> bool:
-    """Whether L2 keeps what so many blocks an SM read again; while one waits for memory, another computes."""
-    again = max(0, found.length - _kept(found, view, threads, blocks)) * found.element
-    return again * blocks * SMS <= L2
-
-
-def _more_threads(found: _Row, view: View, sizes: Mapping[int, Resizable]) -> Variant:
-    enough = [n for n in sizes if n * _resident(found, view, n) >= 1024]
+def _elements(found: _Row, view: View, sizes: Mapping[int, Resizable], counts: tuple[int, ...]) -> Variant:
     return Variant(
-        "larger blocks",
-        "few blocks with a whole row each fit on an SM, so each gets more threads to keep its loads in flight",
+        "larger blocks" if sizes else "same threads",
+        "all of a row that there is room for is on its way to the SM at once; few such blocks fit there, so each gets "
+        "enough threads to work on it",
         Scope.RELAUNCH,
-        lambda threads: kept_in_shared(
-            found.reuse, view, _kept(found, view, threads), threads, sizes[threads], found.own
+        lambda threads=found.threads: kept_in_shared(
+            found.reuse, view, _kept(found, view, threads), threads, sizes.get(threads), found.own
         ),
-        (Tunable("threads", tuple(sizes), min(enough, default=max(sizes)), "threads a block"),),
+        (_threads(found, view, counts),) if counts != (found.threads,) else (),
     )
+
+
+def _threads(found: _Row, view: View, counts: tuple[int, ...]) -> Tunable:
+    busy = [n for n in counts if n * _resident(found, view, n) >= BUSY]
+    return Tunable("threads", counts, min(busy, default=max(counts)), "threads a block")
+
+
+def _room(found: _Row, view: View, threads: int) -> Room | None:
+    """Where a block keeps the whole row, or None."""
+    shared = _kept(found, view, threads)
+    turns = -(-max(0, found.length - shared) * found.element // (threads * BYTES))
+    return Room(shared, turns, threads) if turns * BYTES // 4 <= SM.registers_per_sm // threads // 2 else None
+
+
+def _passes(reuse: RowReuse, view: View) -> tuple[Site, ...] | None:
+    """What packs can be made of in each pass, where they replace every read of the row in it."""
+    walked = sites(view)
+    if isinstance(walked, str):
+        return None
+    found = []
+    for loop, reads in zip(reuse.passes, reuse.reads, strict=True):
+        mine = [site for site in walked if site.loop is not None and site.loop.node == loop.node]
+        groups = [
+            group
+            for site in mine
+            for group in site.groups
+            if any(one.node == read.node for one in group.accesses for read in reads)
+        ]
+        if len(mine) != 1 or len(groups) != 1 or not groups[0].loaded:
+            return None
+        if not all(any(one.node == read.node for one in groups[0].accesses) for read in reads):
+            return None
+        found += mine
+    return tuple(found)
 
 
 def _resized(found: _Row, view: View, threads: int) -> Resizable | None:
@@ -243,13 +251,17 @@ def _resized(found: _Row, view: View, threads: int) -> Resizable | None:
     return checked if not grows or any(array.extern for array in checked.arrays) else None
 
 
-def _kept(found: _Row, view: View, threads: int, blocks: int = 1) -> int:
-    return capacity(view, found.length, found.element, threads, found.own.grown(threads, found.element), blocks)
+def _kept(found: _Row, view: View, threads: int) -> int:
+    return capacity(view, found.length, found.element, threads, found.own.grown(threads, found.element))
 
 
 def _resident(found: _Row, view: View, threads: int) -> int:
     own = found.own.grown(threads, found.element)
     return resident(view, _kept(found, view, threads) * found.element + own, threads)
+
+
+def _busy(found: _Row, view: View, threads: int) -> bool:
+    return threads * _resident(found, view, threads) >= FEWEST
 
 
 def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:
@@ -258,7 +270,8 @@ def _match(found: _Row, view: View, variants: tuple[Variant, ...]) -> Match:
     size = found.length * found.element >> 10
     share = min(1.0, _kept(found, view, found.threads) / found.length)
     whole = "the whole row" if share == 1 else f"{share:.0%} of it"
-    width = next((one.default for one in variants[0].tunables if one.name == "width"), 1)
+    wide = variants[0].name.startswith(("whole row", "packs"))
+    width = BYTES // found.element if wide else 1
     fewer = round(2 / (passes + 1) / width, 3)
     return Match(
         line=view.document.line(found.reuse.passes[0].node.start_byte),

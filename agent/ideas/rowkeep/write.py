@@ -1,7 +1,5 @@
 """Writing it: the first pass puts each element aside, later passes take it from there."""
 
-from collections.abc import Sequence
-
 from attrs import evolve, frozen
 from tree_sitter import Node
 
@@ -10,9 +8,10 @@ from agent.analysis.dependence import conditions
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.block_size import Resizable
 from agent.analysis.patterns.row_reuse import RowReuse
-from agent.analysis.syntax import contains, statement_of, statements, text
+from agent.analysis.syntax import contains, descendants, statement_of, statements, text
 from agent.ideas.bodies import statement_in_braces, with_names
 from agent.ideas.elements.pieces import at
+from agent.ideas.pipeline.write import HEADER
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indent_of, replace, source_text
 from agent.ideas.rowkeep.aligned import aligned
@@ -22,12 +21,17 @@ from agent.ideas.rowpass.writing import with_pragma
 from agent.ideas.terms import in_plan_names, least
 from agent.ideas.vectors.held import Held
 from agent.ideas.vectors.site import Site
-from agent.ideas.vectors.write import vectorised
+from agent.ideas.vectors.write import strided, vectorised
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
 from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch, Plan
+
+COPIED = (4, 8, 16)
+"""Bytes that one cp.async copies (PTX ISA, "cp.async")."""
+UNBOUNDED = 256
+"""Threads a block that can each have as many registers as a thread may."""
 
 
 @frozen
@@ -46,35 +50,65 @@ def kept_in_shared(
     element = view.element_bytes(reuse.reads[0][0])
     assert element is not None
     used = own.grown(threads, element)
-    first = reuse.passes[0]
     row, count = fresh_name("kept_row", view.document), fresh_local("kept", view.document, view.kernel)
-    variable = first.variable.name
     lines = _opening(reuse, view, row, count, capacity, own, used // element)
-    if with_pragma(first.node) == first.node:
-        lines += "\n#pragma unroll 8"
-    edits = [_above(reuse, view, lines)]
-    edits += _first_pass(reuse, view, f"if ({variable} < {count}) {row}[{variable}] = {{}};")
+    copied = _copies(reuse, view, row, count)
+    if copied is not None:
+        edits = [above(reuse, view, f"{lines}\n{copied}")]
+    else:
+        variable = reuse.passes[0].variable.name
+        if with_pragma(reuse.passes[0].node) == reuse.passes[0].node:
+            lines += "\n#pragma unroll 8"
+        edits = [above(reuse, view, lines)]
+        edits += _first_pass(reuse, view, f"if ({variable} < {count}) {row}[{variable}] = {{}};")
     again = repeated(reuse, view)
     plain = len(reuse.passes) if again is None else len(reuse.passes) - 2
-    for loop, reads in list(zip(reuse.passes, reuse.reads, strict=True))[1:plain]:
+    for loop, reads in list(zip(reuse.passes, reuse.reads, strict=True))[copied is None : plain]:
         edits += _later_pass(loop, reads, view, _chosen(loop, row, count))
     if again is not None:
         edits += _kept_anew(reuse, again, view, row, count)
-    edits += _arrays(arrays, threads)
-    return Rewrite(tuple(edits), (), _plan(reuse, view, capacity, element, threads, used))
+    edits += enlarged(arrays, threads)
+    plan = changed_plan(reuse, view, capacity, element, threads, used)
+    return Rewrite(tuple(edits), (), plan, headers=() if copied is None else (HEADER,))
+
+
+def _copies(reuse: RowReuse, view: View, row: str, count: str) -> str | None:
+    """Each thread's elements on their way to shared memory all at once; None where they cannot be so."""
+    loop, read = reuse.passes[0], reuse.reads[0][0]
+    named = {view.facts.symbols.resolve(one) for one in descendants(read.node, "identifier")} - {loop.variable, None}
+    inner = any(one is not None and contains(loop.node, one.declarator) for one in named)
+    if inner or not copies_allowed(view) or view.element_bytes(read) not in COPIED or loop.setup is not None:
+        return None
+    kind, name = loop.variable.type, loop.variable.name
+    start, step = strided(view, loop)
+    return "\n".join(
+        (
+            f"for ({kind} {name} = {start}; {name} < {count}; {name} += {step}) {{",
+            f"    __pipeline_memcpy_async(&{row}[{name}], &{source_text(view.document, read.node)}, "
+            f"sizeof({reuse.root.type}));",
+            "}",
+            "__pipeline_commit();",
+            "__pipeline_wait_prior(0);",
+        )
+    )
+
+
+def copies_allowed(view: View) -> bool:
+    """Whether the header of asynchronous copies can be included: not where the kernel stands in a namespace."""
+    return "::" not in view.kernel.qualified_name
 
 
 def kept_in_packs(
     reuse: RowReuse,
     view: View,
-    sites: Sequence[Site],
+    passes: tuple[Site, ...],
     packs: Packs,
     capacity: int,
     threads: int,
     arrays: Resizable | None,
     own: Dynamic,
 ) -> Rewrite:
-    """The same, with packs of neighbouring elements in every pass (``sites``)."""
+    """The same, with packs of neighbouring elements in every pass."""
     element = view.element_bytes(reuse.reads[0][0])
     assert element is not None
     row, count = fresh_name("kept_row", view.document), fresh_local("kept", view.document, view.kernel)
@@ -89,29 +123,40 @@ def kept_in_packs(
         frozenset(at(read.node) for reads in reuse.reads for read in reads),
         None if again is None else (again.first, again.second),
     )
-    mine = tuple(
-        site for loop in reuse.passes for site in sites if site.loop is not None and site.loop.node == loop.node
-    )
-    written = vectorised(view, mine, packs.width, held)
-    test = aligned(view, mine, packs.width, () if own.array is None else (row,))
+    written = vectorised(view, passes, packs.width, held)
+    test = aligned(view, passes, packs.width, () if own.array is None else (row,))
     assert test is not None
     lines = (
         _opening(reuse, view, row, count, capacity, own, used // element)
         + "\n"
         + _whole(held, reuse, view, test, packs)
     )
-    edits = [_above(reuse, view, lines), *written.edits, *_arrays(arrays, threads)]
-    return Rewrite(tuple(edits), written.helpers, _plan(reuse, view, capacity, element, threads, used))
+    edits = [above(reuse, view, lines), *written.edits, *enlarged(arrays, threads), *bounded(view, threads)]
+    return Rewrite(tuple(edits), written.helpers, changed_plan(reuse, view, capacity, element, threads, used))
 
 
 def _whole(held: Held, reuse: RowReuse, view: View, test: str, packs: Packs) -> str:
     first = reuse.passes[0]
-    bound = source_text(view.document, first.bound_node)
-    bound = bound if first.bound_node.type in ("identifier", "number_literal") else f"({bound})"
+    bound = grouped(view, first.bound_node)
     return (
         f"// Packs of {packs.width} where the row starts aligned; what is behind the last of them comes one by one.\n"
         f"const {first.variable.type} {held.whole} = {test} ? {bound} / {packs.width} * {packs.width} : 0;"
     )
+
+
+def grouped(view: View, node: Node) -> str:
+    """A node's text as a factor."""
+    written = source_text(view.document, node)
+    return written if node.type in ("identifier", "number_literal") else f"({written})"
+
+
+def bounded(view: View, threads: int) -> list[Edit]:
+    """Says how many threads a block has, where the compiler would else take more registers than so many have."""
+    declarator = view.facts.node.child_by_field_name("declarator")
+    name = None if declarator is None else declarator.child_by_field_name("declarator")
+    if name is None or view.kernel.launch_bounds or threads <= UNBOUNDED:
+        return []
+    return [Edit(Span(name.start_byte, name.start_byte), f"__launch_bounds__({threads}) ".encode())]
 
 
 def _chosen(loop: Loop, row: str, count: str) -> str:
@@ -143,31 +188,31 @@ def _opening(reuse: RowReuse, view: View, row: str, count: str, capacity: int, o
     bound = source_text(view.document, first.bound_node)
     return (
         "// The first pass leaves the start of the row in shared memory; what does not fit is read again.\n"
-        f"{_declared_row(row, reuse.root.type, own, offset)}\n"
+        f"{declared_row(row, reuse.root.type, own, offset)}\n"
         f"const {first.variable.type} {count} = {bound} < {capacity} ? {bound} : {capacity};"
     )
 
 
-def _above(reuse: RowReuse, view: View, lines: str) -> Edit:
+def above(reuse: RowReuse, view: View, lines: str) -> Edit:
     anchor = with_pragma(reuse.passes[0].node)
     indent = indent_of(view.document, anchor)
     above = "".join(f"{line}\n{indent}" for line in lines.split("\n"))
     return Edit(Span(anchor.start_byte, anchor.start_byte), above.encode())
 
 
-def _declared_row(row: str, element: str, own: Dynamic, offset: int) -> str:
+def declared_row(row: str, element: str, own: Dynamic, offset: int) -> str:
     if own.array is None:
         return f"extern __shared__ __align__(16) {element} {row}[];"
     return f"{element}* const {row} = {own.array.name} + {offset};"
 
 
-def _arrays(arrays: Resizable | None, threads: int) -> list[Edit]:
+def enlarged(arrays: Resizable | None, threads: int) -> list[Edit]:
     """Arrays with an element a thread grow with the block."""
     dims = [] if arrays is None else [dim for array in arrays.arrays for dim in array.dims]
     return [replace(dim, str(threads)) for dim in dims if dim is not None]
 
 
-def _plan(reuse: RowReuse, view: View, capacity: int, element: int, threads: int, used: int) -> Plan:
+def changed_plan(reuse: RowReuse, view: View, capacity: int, element: int, threads: int, used: int) -> Plan:
     return each_launch(
         view.request.plan,
         view.kernel,

@@ -29,6 +29,9 @@ class Held:
     reads: frozenset[tuple[int, int]]
     made: tuple[Node, Node] | None
 
+    def near(self, name: str, first: str, counter: str, moves: Moving) -> "Near":
+        return Near(self, name, first, counter, moves)
+
     def around(self, view: View, loop: Loop, packs: list[str], lines: Lines) -> list[str]:
         """The loop over packs (its lines), and the user's own for what is left."""
         assert loop.variable.init is not None
@@ -66,7 +69,7 @@ class Near:
         """(in front of the loop over the pack's elements, in it) what makes of an element what is kept instead; from
         there on the element's text stands for it."""
         element = f"{self.name}.v[{self.counter}]"
-        which = next((n for n in (0, 1) if self._inside(site, n)), None)
+        which = self._which(site)
         if self.held.made is None or which is None:
             return [], []
         node = self.held.made[which]
@@ -95,6 +98,51 @@ class Near:
             f"&{self.held.row}[{self.first}]", self.name, ""
         )
 
+    def _which(self, site: Site) -> int | None:
+        return next((n for n in (0, 1) if self._inside(site, n)), None)
+
     def _inside(self, site: Site, which: int) -> bool:
         made = self.held.made
         return made is not None and site.loop is not None and contains(site.loop.node, made[which])
+
+
+@frozen(eq=False)
+class There(Held):
+    """All elements of the packs are held: in ``row`` or, where ``register`` is an element of an array of packs, there;
+    ``count``, ``at_once`` and ``first`` say nothing."""
+
+    register: str | None = None
+
+    def near(self, name: str, first: str, counter: str, moves: Moving) -> "Near":
+        return Nearer(self, self.register or name, first, counter, moves)
+
+
+@frozen
+class Nearer(Near):
+    """The text around a pack that is held."""
+
+    def loaded(self, site: Site, address: str, lines: Lines, stored: bool) -> list[str]:
+        assert isinstance(self.held, There)
+        if self.held.register is not None:
+            return []
+        constant = "" if stored or self._inside(site, 0) else "const "
+        return [f"{constant}auto {self.name} = {self.moves.load(f'&{self.held.row}[{self.first}]', '')};"]
+
+    def made(
+        self, view: View, site: Site, replaced: dict[tuple[int, int], str], lines: Lines
+    ) -> tuple[list[str], list[str]]:
+        element, which = f"{self.name}.v[{self.counter}]", self._which(site)
+        if self.held.made is None or which is None:
+            return [], []
+        node = self.held.made[which]
+        value = rewritten(view, node, replaced)
+        for place in [one for one in replaced if node.start_byte <= one[0] and one[1] <= node.end_byte]:
+            del replaced[place]
+        replaced[at(node)] = element
+        return [], [f"{element} = {value};"] if which == 0 else []
+
+    def put_back(self, site: Site) -> list[str]:
+        assert isinstance(self.held, There)
+        if self.held.register is not None or not self._inside(site, 0):
+            return []
+        return [self.moves.store(f"&{self.held.row}[{self.first}]", self.name, "")]

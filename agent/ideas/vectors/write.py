@@ -6,6 +6,7 @@ from attrs import evolve
 from tree_sitter import Node
 
 from agent.analysis.dependence import PURE
+from agent.analysis.loops import Loop
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, bare, callee, contains, descendants, enclosing, text
 from agent.ideas.elements.front import depends
@@ -39,7 +40,7 @@ def vectorised(view: View, sites: tuple[Site, ...], width: int, held: Held | Non
     if sites[0].loop is None:
         (site,) = sites
         first = _first(view, site)
-        written = _front(view, site, width, first, _work(view, site, first, moves, lines, None), lines)
+        written = _front(view, site, width, first, work(view, site, first, moves, lines, None), lines)
         children = view.facts.body.named_children
         edits = (replace_between(children[0], children[-1], written),)
         return Rewrite(edits, helpers, _plan(view, site, width))
@@ -53,7 +54,7 @@ def _first(view: View, site: Site) -> str:
 def _loop(view: View, site: Site, moves: Moving, lines: Lines, held: Held | None) -> Edit:
     assert site.loop is not None
     first = _first(view, site)
-    inside = _work(view, site, first, moves, lines, held)
+    inside = work(view, site, first, moves, lines, held)
     limit = source_text(view.document, site.loop.bound_node) if held is None else held.whole
     loop = lines.block(_header(view, site, moves.width, first, limit), inside)
     if held is not None:
@@ -76,9 +77,18 @@ def _front(view: View, site: Site, width: int, first: str, inside: list[str], li
 
 
 def _header(view: View, site: Site, width: int, first: str, limit: str) -> str:
-    loop = site.loop
-    assert loop is not None and loop.variable.init is not None
-    start = source_text(view.document, loop.variable.init)
+    assert site.loop is not None
+    start, by = strided(view, site.loop)
+    kind = site.loop.variable.type
+    return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
+
+
+def strided(view: View, loop: Loop) -> tuple[str, str]:
+    """(start, step) of a loop as factors."""
+    init = loop.node.child_by_field_name("initializer")
+    declared = init if init is None or init.type != "declaration" else init.child_by_field_name("declarator")
+    begin = None if declared is None else declared.child_by_field_name("value") or declared.child_by_field_name("right")
+    assert begin is not None
     step = bare(loop.update.child_by_field_name("right"))
     assert step is not None
     if text(loop.update.child_by_field_name("operator")) == "=":  # i = i + step
@@ -87,13 +97,12 @@ def _header(view: View, site: Site, width: int, first: str, limit: str) -> str:
         mine = own is not None and own.type == "identifier" and view.facts.symbols.resolve(own) is loop.variable
         step = right if mine else left
         assert step is not None
-    by = source_text(view.document, step)
+    start, by = (source_text(view.document, one) for one in (begin, step))
     start, by = (part if re.fullmatch(r"[\w.]+", part) else f"({part})" for part in (start, by))
-    kind = loop.variable.type
-    return f"for ({kind} {first} = {width} * {start}; {first} < {limit}; {first} += {width} * {by})"
+    return start, by
 
 
-def _work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held: Held | None) -> list[str]:
+def work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held: Held | None) -> list[str]:
     """Loads, the work on each element, stores."""
     document, kernel, width = view.document, view.kernel, moves.width
     counter = fresh_local("k", document, kernel)
@@ -108,9 +117,12 @@ def _work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held:
         name = fresh_local(f"{group.root.name}_pack", document, kernel, first, counter, *taken)
         packs.setdefault(group.root, []).append(name)
         address = f"&{moved(view, site, group, first)}"
-        replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
+        near = None
         if held is not None and at(group.accesses[0].node) in held.reads:
-            near = Near(held, name, first, counter, moves)
+            near = held.near(name, first, counter, moves)
+            name = near.name
+        replaced |= {at(access.node): f"{name}.v[{counter}]" for access in group.accesses}
+        if near is not None:
             loads += near.loaded(site, address, lines, group.stored)
             nears.append(near)
             stores += near.put_back(site)
@@ -125,12 +137,12 @@ def _work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held:
     for near in nears:
         front, within = near.made(view, site, replaced, lines)
         loads, making = [*loads, *front], [*making, *within]
-    work = remaining(view, site.work, [access.node for group in site.groups for access in group.accesses])
-    inside = [*making, *lines.body(work, replaced, "continue")]
+    done = remaining(view, site.work, [access.node for group in site.groups for access in group.accesses])
+    inside = [*making, *lines.body(done, replaced, "continue")]
     gone = [access.node for group in site.groups for access in group.accesses]
     uses = [
         use
-        for piece in work
+        for piece in done
         for use in _uses(view, piece.node, site.variable)
         if not any(contains(g, use) for g in gone)
     ]
