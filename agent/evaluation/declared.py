@@ -37,6 +37,9 @@ LARGEST = 1 << 35
 MOST_WHOLE = 1 << 28
 """Nor are sizes run whole that need more."""
 
+MOST_ON_A_CARD = 1 << 26
+"""On a card instructions cost nothing: the bytes of all buffers, which are made and compared at hand, decide."""
+
 MAX_STEPS = 24
 """A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
 
@@ -188,11 +191,14 @@ def largest(bench: Bench, contract: Contract, budget: int) -> dict[str, int] | N
 
 
 def within(bench: Bench, sizes: Sizes, budget: int) -> bool:
-    """Whether the original runs whole at ``sizes`` within ``budget`` thread-instructions, by what one block takes.
-    Raises WorkloadError where they do not bind."""
+    """Whether the original runs whole at ``sizes`` within ``budget`` thread-instructions, by what one block takes; on a
+    card, by the bytes. Raises WorkloadError where they do not bind."""
     bound = bound_at(bench.workload, bench.original, sizes)
     total = sum(prod(step.grid) for step in bound.steps if isinstance(step, BoundLaunch))
-    if len(bound.steps) > 4 * MAX_STEPS or sum(buffer.nbytes for buffer in bound.buffers) > MOST_WHOLE:
+    nbytes = sum(buffer.nbytes for buffer in bound.buffers)
+    if not bench.setting.device.emulated:
+        return nbytes <= MOST_ON_A_CARD
+    if len(bound.steps) > 4 * MAX_STEPS or nbytes > MOST_WHOLE:
         return False
     before = runs.contents(bound, runs.case(sizes, families(bench.workload)[0], 1, lazy=True))
     launches = sum(1 for step in bound.steps if isinstance(step, BoundLaunch))

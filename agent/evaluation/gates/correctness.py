@@ -113,9 +113,12 @@ def _base(trial: Trial) -> Case:
 
 
 def _largest(trial: Trial) -> Case | None:
-    """The largest size that runs whole in the time that this depth has; for a screen its truth is kept."""
+    """The largest size that runs whole in the time that this depth has; for a screen its truth is kept, and on a card
+    there is none, where the declared size runs whole."""
     prepared = trial.prepared
     held, depth = prepared.cache.largest, prepared.setting.depth
+    if depth != FULL and not prepared.setting.device.emulated:
+        return None
     if depth not in held:
         sizes = largest(evolve(prepared.bench, setting=prepared.setting), prepared.contract, WHOLE_BUDGET[depth])
         with drawing(prepared.setting.secret, f"largest, {depth}"):

@@ -1,0 +1,36 @@
+"""Attacks that hide in sizes, on a device that runs whole launches alone and counts nothing, as a card does: what the
+emulator does by sampled blocks and counts must not be all that stands against them."""
+
+import pytest
+from attrs import evolve
+
+from agent.evaluation.prepare import Prepared, prepare
+from tests.attacks.entry import Attack, prepared, verdict
+from tests.attacks.tables import ATTACKS
+from tests.evaluation.test_cards import Card
+
+HIDDEN = (
+    "an index of 16 bits that wraps above the declared size",
+    "an index of 16 bits, without a branch",
+    "packed counters of 8 bits overflow when all elements are alike",
+    "a range of sizes above the declared one is wrong",
+    "one size that nobody declared is wrong",
+)
+
+
+def _there(found: Prepared) -> Prepared:
+    again = prepare(found.original, found.workload, evolve(found.setting, device=Card()))
+    assert isinstance(again, Prepared), again
+    return again
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_an_attack_that_hides_in_sizes_is_refused(name: str) -> None:
+    attack: Attack = next(attack for attack in ATTACKS if attack.name == name)
+    found = verdict(attack, _there)
+    assert not found.shown, found.gates[-1]
+    assert found.gates[-1].gate == attack.gate
+
+
+def test_the_original_is_right() -> None:
+    assert not _there(prepared("scale")).contract.broken
