@@ -183,6 +183,23 @@ def _spliced(document: Document, kernel: Kernel, plain: str) -> Document:
     return parse(apply_edits(document.text, edits), document.path, document)
 
 
+def code_in(written: Document, base: Document, kernel: Kernel) -> str | None:
+    """The code that :func:`splice_code` would make ``written`` of ``base`` from, with plain line ends. None where more
+    than the kernel and what is above it differs."""
+    there = next((one for one in written.kernels if one.qualified_name == kernel.qualified_name), None)
+    start, rest = _above(base, kernel), base.text[kernel.span.end :]
+    if there is None or not (written.text.startswith(base.text[:start]) and written.text.endswith(rest)):
+        return None
+    helpers = written.text[start : _above(written, there)]
+    definition = written.text[there.span.start : len(written.text) - len(rest)]
+    return (helpers + definition).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+
+def _above(document: Document, kernel: Kernel) -> int:
+    comment = comment_start(document, kernel)
+    return kernel.span.start if comment is None else comment
+
+
 def comment_start(document: Document, kernel: Kernel) -> int | None:
     """Where the comment right above a kernel begins, if there is one and it starts its line at the kernel's own
     indentation."""

@@ -62,6 +62,13 @@ class IdeaDropped:
 
 
 @frozen
+class Note:
+    """Something about the machine or the project that keeps a search from doing all that it could."""
+
+    text: str
+
+
+@frozen
 class RoundStarted:
     number: int
     candidates: int
@@ -118,6 +125,7 @@ Event = (
     | HeadroomFound
     | IdeasFound
     | IdeaDropped
+    | Note
     | RoundStarted
     | CandidateJudged
     | RoundEnded

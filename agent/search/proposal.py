@@ -7,6 +7,7 @@ from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import check_file
 from agent.execution.compiler.result import CompileFailure, Options
 from agent.ideas.idea import Candidate
+from agent.search.formatting.formatter import Formatter, unformatted
 from agent.search.host.edits import HostEdits, host_edits
 from agent.search.host.readback import contradiction
 from agent.search.node import Node
@@ -30,10 +31,12 @@ class Proposal:
     by_hand: str
 
 
-def propose(node: Node, original: Node, workload: Workload, options: Options) -> Proposal:
+def propose(
+    node: Node, original: Node, workload: Workload, options: Options, formatted: Formatter = unformatted
+) -> Proposal:
     """The proposal of a judged node. Host code that we wrote is read back, and compiled where nvcc is there."""
     assert node.candidate is not None and node.verdict is not None
-    edits = host_edits(original.program, node.program, workload)
+    edits = host_edits(original.program, node.program, workload, formatted)
     verdict = node.verdict
     if not edits.by_hand and node.program.plan != original.program.plan:
         launched = evolve(node.program, plan=edits.plan)

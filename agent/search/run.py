@@ -13,10 +13,12 @@ from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure
 from agent.ideas.adviser import Adviser
 from agent.ideas.idea import Candidate
+from agent.ideas.rewriting import code_in
 from agent.ideas.source import Request, program
 from agent.search import events
 from agent.search.duplicates import machine_key
 from agent.search.facts import counters, facts
+from agent.search.formatting.formatter import Formatter, unformatted
 from agent.search.host.edits import host_edits
 from agent.search.keeping import Kept
 from agent.search.node import Node
@@ -40,7 +42,7 @@ KEPT_BACK = 0.4
 class Run:
     """The mutable state of one search. ``seen`` are hashes of texts and of machine code, ``expanded`` identifiers of
     nodes that were parents, ``tried`` (title, how it ended), ``judging`` the seconds of each screen. ``prepared`` is
-    there once the original is."""
+    there once the original is. ``formatted`` puts what is written into the file's style."""
 
     kernel: Kernel
     workload: Workload
@@ -58,6 +60,7 @@ class Run:
     expanded: set[str] = field(factory=set)
     tried: list[tuple[str, str]] = field(factory=list)
     judging: list[float] = field(factory=list)
+    formatted: Formatter = unformatted
 
     def emit(self, event: events.Event) -> None:
         self.trace.event(event)
@@ -115,10 +118,14 @@ def request_for(parent: Node, run: Run) -> Request:
 def child_of(candidate: Candidate, parent: Node, identifier: str, run: Run) -> Node:
     """A candidate as a node, not judged yet."""
     document = parent.program.document
-    made = program(document, document.kernel(run.kernel.qualified_name), candidate, f"candidate {identifier}")
+    kernel = document.kernel(run.kernel.qualified_name)
+    written = program(document, kernel, candidate, f"candidate {identifier}")
+    made = evolve(written, document=run.formatted(written.document, document))
+    if made.document is not written.document:
+        candidate = evolve(candidate, code=code_in(made.document, document, kernel) or candidate.code)
     if parent.candidate is not None:
         candidate = evolve(candidate, ideas=(*parent.candidate.ideas, *candidate.ideas))
-    whole = host_edits(run.original.program, made, run.workload)
+    whole = host_edits(run.original.program, made, run.workload, run.formatted)
     lines = changed_lines(run.original.program.document.text, whole.document.text)
     return Node(identifier, made, candidate, parent, None, changed_lines=lines)
 

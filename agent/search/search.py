@@ -14,6 +14,7 @@ from agent.ideas.adviser import Adviser
 from agent.models.budget import Metered
 from agent.search import events
 from agent.search.drafts import drafts
+from agent.search.formatting.formatter import formatter
 from agent.search.keeping import Kept
 from agent.search.node import Node, fingerprint
 from agent.search.options import SearchOptions
@@ -65,6 +66,7 @@ def search(
             setting.device.name,
         )
     )
+    run.formatted = formatter(original.document.path, lambda text: run.emit(events.Note(text)))
     run.emit(events.WorkloadFound(arguments(workload), origin(workload)))
     prepared = prepare(original, workload, setting)
     outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
@@ -222,7 +224,7 @@ def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
         else:
             run.emit(_judged(0, node, verdict, "did not hold up in the full verdict"))
     ordered = front(shown, run.options.proposals, run.options.lossy)
-    return tuple(to_proposal(node, run.original, run.workload, run.setting.options) for node in ordered)
+    return tuple(to_proposal(node, run.original, run.workload, run.setting.options, run.formatted) for node in ordered)
 
 
 def _judged(number: int, node: Node, verdict: Verdict | None, note: str) -> events.CandidateJudged:

@@ -80,6 +80,10 @@ def _dropped(event: events.IdeaDropped) -> Iterable[str]:
     yield line("dropped", f"{event.title}: {event.reason}")
 
 
+def _note(event: events.Note) -> Iterable[str]:
+    yield line("note", event.text)
+
+
 def _model(event: events.ModelUsed) -> Iterable[str]:
     about = "" if event.exact else "about "
     money = "" if event.dollars is None else f", {about}${event.dollars:.4f}"
@@ -119,6 +123,7 @@ _WRITERS: dict[type, Callable[..., Iterable[str]]] = {
     events.HeadroomFound: _headroom,
     events.IdeasFound: _ideas,
     events.IdeaDropped: _dropped,
+    events.Note: _note,
     events.ModelUsed: _model,
     events.CandidateJudged: _judged,
     events.RoundEnded: _round_ended,

@@ -87,7 +87,7 @@ class Heard:
         elif isinstance(message, events.IdeaDropped):
             self.lines.append(f"{message.title}: {message.reason}")
             self._dropped = self._dropped or message.reason
-        elif isinstance(message, events.ModelUsed):
+        elif isinstance(message, events.ModelUsed | events.Note):
             self.lines += event_lines(message)
         self.tell(message)
 

@@ -6,6 +6,7 @@ from agent.analysis.facts import analyse
 from agent.analysis.syntax import Node, statements
 from agent.ideas.rewriting import (
     Rewrite,
+    code_in,
     code_of,
     comment_start,
     fresh_local,
@@ -130,3 +131,14 @@ def test_a_header_that_is_there_is_not_included_again() -> None:
 
 def test_without_any_other_a_header_goes_above_the_kernels_comment() -> None:
     assert with_header("#define N 3\n\n" + KERNEL) == "#define N 3\n\n#include <cuda_pipeline.h>\n\n" + KERNEL
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("text", ["#include <a>\n\n" + KERNEL, "int a;\n__global__ void k(int* x) {}\nint b;\n"])
+def test_the_code_of_a_rewrite_can_be_read_off_the_file(text: str, end: str) -> None:
+    document, kernel, _ = opened(text.replace("\n", end))
+    for helpers in ((), ("__device__ int one() { return 1; }", "// Two.\n__device__ int two() { return 2; }")):
+        code = code_of(document, kernel, Rewrite((), helpers))
+        assert code_in(splice_code(document, kernel, code), document, kernel) == code
+    other = parse(b"// more\n" + document.text, document.path)
+    assert code_in(other, document, kernel) is None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from agent.search.formatting.formatter import Formatter, unformatted
 from agent.search.host.directive import directive_edits
 from agent.search.host.problem import Inexpressible
 from agent.search.host.relaunch import exchanges, site_edits
@@ -30,9 +31,12 @@ class HostEdits:
     plan: Plan
 
 
-def host_edits(original: Program, rewrite: Program, workload: Workload) -> HostEdits:
-    """The rewritten document with the directive and every launch site brought in line with the new plan. No launch
-    is edited where not all can be; ``by_hand`` then says why, and what was verified."""
+def host_edits(
+    original: Program, rewrite: Program, workload: Workload, formatted: Formatter = unformatted
+) -> HostEdits:
+    """The rewritten document with the directive and every launch site brought in line with the new plan, in the user's
+    style by ``formatted``. No launch is edited where not all can be; ``by_hand`` then says why, and what was
+    verified."""
     if original.plan == rewrite.plan:
         return HostEdits(rewrite.document, "", rewrite.plan)
     document = rewrite.document
@@ -40,7 +44,7 @@ def host_edits(original: Program, rewrite: Program, workload: Workload) -> HostE
         document = _with(document, directive_edits(document, original.plan, rewrite.plan, workload))
         plan = without_needless_swaps(original.plan, rewrite.plan, document, workload)
         edited = _with(document, _edits(original.plan, plan, document, workload))
-        return HostEdits(without_unused(document, edited), "", plan)
+        return HostEdits(formatted(without_unused(document, edited), rewrite.document), "", plan)
     except (Inexpressible, ValueError) as problem:
         return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}", rewrite.plan)
 

@@ -1,0 +1,1 @@
+"""What a rewrite writes, in the style of the user's ``.clang-format``."""
