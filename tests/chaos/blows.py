@@ -45,7 +45,7 @@ def drawn(seed: int, roles: tuple[str, ...]) -> Iterator[Blow]:
         pairs = [(kind, role) for kind in KINDS for role in roles if kind != "closed pipe" or role == "worker"]
         dice.shuffle(pairs)
         for kind, role in pairs:
-            yield Blow(kind, role, dice.randint(0, 12), dice.uniform(0, 0.4), dice.uniform(0.2, 2.0))
+            yield Blow(kind, role, dice.randint(0, 7), dice.uniform(0, 0.2), dice.uniform(0.2, 2.0))
 
 
 def strike(blow: Blow, workers: tuple[Child, ...], dice: random.Random) -> Callable[[], None] | None:

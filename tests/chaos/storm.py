@@ -141,7 +141,7 @@ class _Weather:
         if end is None:
             return False
         self.struck.add(job)
-        self.due.append((time.monotonic() + blow.pause, lambda: end() or True))  # type: ignore[func-returns-value]
+        self.due.append((time.monotonic() + blow.pause, lambda: end() or True))
         return True
 
 

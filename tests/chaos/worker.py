@@ -15,5 +15,5 @@ def _screen(task: Task, opened: Opened, full: bool = False) -> Setting:
 
 
 if __name__ == "__main__":
-    verify.setting_of = _screen
+    vars(verify)["setting_of"] = _screen
     serve(handle)
