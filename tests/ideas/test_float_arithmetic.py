@@ -37,6 +37,8 @@ FLOATS = {
     "float r = 2.0 * (x[i] + 0.3); y[i] = r;": "float r = 2.0f * (x[i] + 0.3f); y[i] = r;",
     "y[i] = pow(x[i], 2) + 1.0;": "y[i] = (x[i] * x[i]) + 1.0f;",
     "y[i] = pow(x[i] + 1.0f, 3);": "y[i] = ((x[i] + 1.0f) * (x[i] + 1.0f) * (x[i] + 1.0f));",
+    "y[i] = pow(2.5 - x[i], 2);": "y[i] = ((2.5f - x[i]) * (2.5f - x[i]));",
+    "y[i] = pow(0.1 * pow(x[i], 2) + 0.3, 2);": "y[i] = powf(0.1f * (x[i] * x[i]) + 0.3f, 2);",
     "y[i] = pow(x[i], i);": "y[i] = powf(x[i], i);",
     "y[i] = pow(x[i], 1.7);": "y[i] = powf(x[i], 1.7f);",
     "y[i] = std::exp(-0.1 * x[i]);": "y[i] = expf(-0.1f * x[i]);",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from attrs import frozen
 from tree_sitter import Node
 
-from agent.analysis.syntax import arguments, bare, callee, descendants, text
+from agent.analysis.syntax import arguments, bare, callee, contains, descendants, text
 from agent.analysis.types import is_double_literal, type_of
 from agent.ideas.precision.powers import product
 from agent.ideas.view import View
@@ -114,13 +114,21 @@ def _call(node: Node, view: View) -> Typed | None:
         return Typed("f32", found.changes, found.doubles, found.exact)
     if first is not None and first.type == "int" and callee(node) != "pow":
         return None  # of an integer: meant as a double, perhaps for its width
-    short = product(node)
-    changes = (
-        ((node, short),)
-        if short is not None and not found.doubles
-        else (*found.changes, (function, SINGLE[callee(node)]))
-    )
+    # the compiler writes out a small power of a double by itself, but calls a function for one of a float
+    short = product(node, _changed(bare(given[0]), found.changes)) if callee(node) == "pow" else None
+    changes = ((node, short),) if short is not None else (*found.changes, (function, SINGLE[callee(node)]))
     return Typed("f64", changes, found.doubles + 2, found.exact)
+
+
+def _changed(node: Node | None, changes: tuple[Change, ...]) -> str:
+    """A node's text with the changes inside it made."""
+    if node is None:
+        return ""
+    written, start = node.text or b"", node.start_byte
+    inside = [change for change in changes if contains(node, change[0])]
+    for inner, new in sorted(inside, key=lambda change: -change[0].start_byte):
+        written = written[: inner.start_byte - start] + new.encode() + written[inner.end_byte - start :]
+    return written.decode("utf-8", "replace")
 
 
 def _whole(node: Node, view: View) -> bool:

@@ -7,8 +7,9 @@ from agent.analysis.syntax import arguments, bare, descendants, text
 PLAIN = ("identifier", "subscript_expression", "field_expression", "number_literal")
 
 
-def product(call: Node) -> str | None:
-    """``(x * x)`` for a power of 2, 3 or 4 as written, of something that can be named several times."""
+def product(call: Node, spelled: str = "") -> str | None:
+    """``(x * x)`` for a power of 2, 3 or 4 as written, of something that can be named several times. ``spelled``: what
+    stands for it now."""
     given = arguments(call)
     if len(given) != 2:
         return None
@@ -22,7 +23,7 @@ def product(call: Node) -> str | None:
     effects = descendants(base, "call_expression", "assignment_expression", "update_expression")
     if times not in (2.0, 3.0, 4.0) or any(True for _ in effects):
         return None
-    written = text(base) if base.type in PLAIN else f"({text(base)})"
+    written = (spelled or text(base)) if base.type in PLAIN else f"({spelled or text(base)})"
     # a fourth power as the square of a square: two multiplications, two roundings
     return (
         f"(({written} * {written}) * ({written} * {written}))"
