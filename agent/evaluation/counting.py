@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import log2
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import evolve, field, fields, frozen
 
 from agent.evaluation import runs
-from agent.evaluation.contract import Contract
 from agent.evaluation.declared import MAX_STEPS, sample_sizes
 from agent.evaluation.setting import Setting
-from agent.evaluation.sizes import Sizes, bound_at, declared, describe, loop_sizes
+from agent.evaluation.sizes import Rule, Sizes, bound_at, declared, describe, loop_sizes
 from agent.evaluation.truth import Bench
 from agent.execution.compiler.result import Build
 from agent.execution.device import LaunchCounters, LineCounters
@@ -61,23 +60,38 @@ class Counts:
     recipe: Recipe
 
 
-def recipes(bench: Bench, contract: Contract, slow: bool) -> list[Recipe]:
+class Ground(Protocol):
+    """What sizes are cut by, as a contract knows it: small ones that the program runs at, and what each allows."""
+
+    @property
+    def base(self) -> Mapping[str, int]: ...
+    @property
+    def rules(self) -> Mapping[str, Rule]: ...
+
+
+def recipes(bench: Bench, contract: Ground, slow: bool) -> list[Recipe]:
     """Best first. ``slow``: blocks are known to take long at the declared size, so that is left to the line."""
     top, fewer = declared(bench.workload), sample_sizes(bench, dict(contract.base))
     repeats = frozenset(name for name in top if fewer[name] != top[name])
     # launches that do the same are counted once, so that however many of them cost no more than a few
     targets = [top] + ([fewer] if repeats else [])
     loops = loop_sizes(bench.workload, bench.original)
-    lines = [
-        found
+    lines = lines_to(targets, contract, loops, frozenset(top) - repeats)
+    return [*([] if slow else [_direct(sizes, top) for sizes in targets]), *lines, _direct(contract.base, top)]
+
+
+def lines_to(targets: Sequence[Sizes], ground: Ground, loops: frozenset[str], others: frozenset[str]) -> list[Recipe]:
+    """Recipes that reach ``targets`` from three smaller sizes, best first: of what threads loop over, then of all that
+    ``others`` names too."""
+    found = [
+        recipe
         for sizes in targets
-        for only in dict.fromkeys((loops, frozenset(top) - repeats))
+        for only in dict.fromkeys((loops, others))
         for divisor in (64, 16, 4)
         for draw in (_in_step, _line)
-        if only and (found := draw(sizes, contract, divisor, only, loops)) is not None
+        if only and (recipe := draw(sizes, ground, divisor, only, loops)) is not None
     ]
-    lines.sort(key=_short)
-    return [*([] if slow else [_direct(sizes, top) for sizes in targets]), *lines, _direct(contract.base, top)]
+    return sorted(found, key=_short)
 
 
 FEW = 16
@@ -101,7 +115,7 @@ STEP = 128
 
 
 def _in_step(
-    sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], loops: frozenset[str]
+    sizes: Sizes, contract: Ground, divisor: int, only: frozenset[str], loops: frozenset[str]
 ) -> Recipe | None:
     """One size about as small as in :func:`_line`, but such that loops over it end as at the declared size: those that
     take several elements at a time, or are unrolled, have the same remainder at all points. None where :func:`_line`
@@ -121,7 +135,7 @@ def _in_step(
     return Recipe(dict(sizes), points, f"extrapolated from {describe(points[-1][1])}")
 
 
-def _line(sizes: Sizes, contract: Contract, divisor: int, only: frozenset[str], loops: frozenset[str]) -> Recipe | None:
+def _line(sizes: Sizes, contract: Ground, divisor: int, only: frozenset[str], loops: frozenset[str]) -> Recipe | None:
     """Sizes over four, two and one times ``divisor``; None where rounding bends the line, or where grids would get
     down to the base: a few blocks, some partial, are not like the many."""
     cut = [name for name in sizes if name in only]

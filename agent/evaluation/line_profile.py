@@ -72,10 +72,26 @@ class ProfiledLaunch:
     terms: Mapping[str, float]
     moved: Moved
     queues: Mapping[str, tuple[int, int]] = field(factory=dict)
+    arithmetic: Mapping[str, float] = field(factory=dict)
+    """Seconds that what one launch computes takes by kind, without addresses, on all of the card."""
 
     @property
     def blocks(self) -> int:
         return prod(self.grid)
+
+
+def longest(launches: Sequence[ProfiledLaunch]) -> ProfiledLaunch:
+    """Those that take most of all: what limits them limits the kernel."""
+    return max(launches, key=lambda one: one.seconds * one.times)
+
+
+def terms(launches: Sequence[ProfiledLaunch]) -> dict[str, float]:
+    """Estimated seconds that each resource alone takes for all of them."""
+    found: dict[str, float] = {}
+    for one in launches:
+        for name, seconds in one.terms.items():
+            found[name] = found.get(name, 0.0) + seconds * one.times
+    return found
 
 
 @frozen
@@ -130,8 +146,8 @@ def profile(
         found = count(program, built, workload, setting, choices[1:], seconds)
     if isinstance(found, str):
         return found
-    mine = [pair for pair in zip(found.counters, found.kinds, strict=True) if bare(pair[0].kernel) == kernel.name]
-    if not any(counters.blocks_run for counters, _ in mine):
+    mine = mine_of(found, kernel)
+    if not mine:
         return f"no launch of {kernel.name} ran"
     return _profile(found, mine, built, kernel, setting, choices[0], document.path), built
 
@@ -145,8 +161,7 @@ def _profile(
     first: Recipe,
     path: str,
 ) -> Profile:
-    buffers = {buffer.name: buffer.nbytes for buffer in found.bound.buffers}
-    launches = tuple(_launch(counters, kind, built, buffers, setting) for counters, kind in mine)
+    launches = launches_of(found, mine, built, setting)
     here, elsewhere = _by_line(mine, path)
     return Profile(
         kernel=kernel.qualified_name,
@@ -161,6 +176,20 @@ def _profile(
         lines=here,
         elsewhere=elsewhere,
     )
+
+
+def launches_of(
+    found: Counts, mine: Sequence[tuple[LaunchCounters, Kind]], built: Build, setting: Setting
+) -> tuple[ProfiledLaunch, ...]:
+    """Those ``mine`` of what was counted, on the card."""
+    buffers = {buffer.name: buffer.nbytes for buffer in found.bound.buffers}
+    return tuple(_launch(counters, kind, built, buffers, setting) for counters, kind in mine)
+
+
+def mine_of(found: Counts, kernel: Kernel) -> list[tuple[LaunchCounters, Kind]]:
+    """The launches of one kernel among all that were counted; empty where none of them ran."""
+    mine = [pair for pair in zip(found.counters, found.kinds, strict=True) if bare(pair[0].kernel) == kernel.name]
+    return mine if any(counters.blocks_run for counters, _ in mine) else []
 
 
 def _launch(
@@ -187,6 +216,7 @@ def _launch(
             name: (round(queued * scale), round(counters.queued_at_one.get(name, 0) * scale))
             for name, queued in counters.queued.items()
         },
+        arithmetic=found.arithmetic,
     )
 
 

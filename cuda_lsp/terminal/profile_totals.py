@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from agent.evaluation.line_facts import SECTOR_BYTES, WARP, Facts
-from agent.evaluation.line_profile import Profile, ProfiledLaunch
+from agent.evaluation.line_profile import Profile, ProfiledLaunch, longest, terms
 from cuda_lsp.terminal.profile_cells import number, share, short
 from cuda_lsp.terminal.render import duration, line, size
 
@@ -135,20 +135,16 @@ def estimates(profile: Profile) -> Iterator[str]:
     """Over all launches of the kernel; what limits is what limits those that take longest."""
     count = sum(one.times for one in profile.launches)
     of = f" for {count:,} launches" if count > 1 else ""
-    longest = max(profile.launches, key=lambda one: one.seconds * one.times)
-    limit = f"{longest.limit}{_most_of(profile, longest.limit)}"
+    limit = longest(profile.launches).limit
+    limit += _most_of(profile, limit)
     said = f"{duration(profile.seconds)} on {profile.target}{of}, limited by {limit}"
     yield line("estimate", f"{said}; from what was counted in the emulator at {profile.sizes}, not measured")
-    terms: dict[str, float] = {}
-    for one in profile.launches:
-        for name, seconds in one.terms.items():
-            terms[name] = terms.get(name, 0.0) + seconds * one.times
-    yield from _terms(terms)
+    yield from _terms(terms(profile.launches))
 
 
-def _terms(terms: Mapping[str, float]) -> Iterator[str]:
-    most, width = max(terms.values(), default=0.0), max(map(len, terms), default=0)
-    for name, seconds in sorted(terms.items(), key=lambda pair: -pair[1]):
+def _terms(found: Mapping[str, float]) -> Iterator[str]:
+    most, width = max(found.values(), default=0.0), max(map(len, found), default=0)
+    for name, seconds in sorted(found.items(), key=lambda pair: -pair[1]):
         if most and seconds >= LEAST_TERM * most:
             bar = "█" * max(1, round(BAR * seconds / most))
             yield line("", f"{name:<{width}}  {bar:<{BAR}}  {duration(seconds)}")

@@ -18,6 +18,7 @@ from agent.workload.expression import Expression
 from cuda_lsp.cli.hints import FIELDS as HINTS
 from cuda_lsp.cli.kernels import Listed
 from cuda_lsp.cli.profile import FIELDS as PROFILE
+from cuda_lsp.cli.scan import FIELDS as SCAN
 from cuda_lsp.terminal.exits import Exit
 from cuda_lsp.terminal.output import HIDDEN, SCHEMA
 
@@ -45,6 +46,7 @@ def schema() -> dict[str, Any]:
         ("kernels", {"file": of(str), "target": of(str), "kernels": {"type": "array", "items": of(Listed)}}),
         ("hints", {name: of(kind) for name, kind in HINTS.items()}),
         ("profile", {name: of(kind) for name, kind in PROFILE.items()}),
+        ("scan", {name: of(kind) for name, kind in SCAN.items()}),
         ("doctor", {"capabilities": {"type": "array", "items": of(Capability)}}),
     )
     return {

@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agent.source.document import Document
@@ -39,3 +41,38 @@ def _replace(path: Path, text: bytes) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def new_file(path: str) -> Iterator[Callable[[str], None]]:
+    """Gives what writes a text there, all of it or nothing. That nothing can be written there shows before anything
+    else is done. Raises CommandError."""
+    try:
+        handle, name = tempfile.mkstemp(dir=Path(path).parent, prefix=f".{Path(path).name}.", suffix=".tmp")
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    beside = Path(name)
+
+    def write(text: str) -> None:
+        try:
+            beside.write_text(text, encoding="utf-8", newline="\n")
+            beside.chmod(0o666 & ~_umask())
+            beside.replace(path)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+    try:
+        os.close(handle)
+        yield write
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _unwritable(path: str, error: OSError | ValueError) -> CommandError:
+    return CommandError(Exit.INPUT, f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")

@@ -9,6 +9,7 @@ from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Idea
 from agent.search import events
 from cuda_lsp.proposals.anchors import Anchors
+from cuda_lsp.scanning.values import ListedFile, Scanned
 
 
 @frozen
@@ -44,7 +45,8 @@ class Rewrite:
 class Ended:
     """How a job ended. ``reason`` is ``done``, ``failed`` (the message says why and what to do), ``fault`` (ours;
     ``detail`` is the traceback), or a search's own. ``directive`` is a comment to put above the kernel; ``counts`` is
-    what its lines cost. ``trouble`` is what kept a language model from helping, beside what was found without it."""
+    what its lines cost. ``trouble`` is what kept a language model from helping, beside what was found without it.
+    ``listed`` and ``scanned`` are what a scan asks for."""
 
     reason: str
     message: str
@@ -56,6 +58,8 @@ class Ended:
     detail: str = ""
     counts: LineCounts | None = None
     trouble: str = ""
+    listed: ListedFile | None = None
+    scanned: Scanned | None = None
 
 
 Message = events.Event | Staged | Ended

@@ -1,19 +1,16 @@
 """Results of compilations, kept in memory and on disk.
 
-Files are named by the hash of everything that went in, written whole and renamed into place, so that several processes
-may share the folder. A file that cannot be read back as it was written is deleted and forgotten. Nothing here ever
-fails a compilation: a full disk or a read-only home costs speed only.
+Files are named by the hash of everything that went in. Nothing here ever fails a compilation: a full disk or a
+read-only home costs speed only.
 """
 
 import contextlib
-import hashlib
 import os
-import tempfile
 import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from agent.execution import wire
+from agent.execution import kept
 from agent.execution.compiler.result import Build, CompileFailure
 
 IN_MEMORY = 256
@@ -51,7 +48,7 @@ def put(key: str, result: Result) -> None:
         _write(key, result)
         _written += 1
         if _written % _PRUNE_EVERY == 1:
-            prune(folder(), ON_DISK)
+            kept.prune(folder(), ON_DISK)
 
 
 def forget() -> None:
@@ -73,44 +70,11 @@ def _path(key: str) -> Path:
 
 
 def _read(key: str) -> Result | None:
-    with contextlib.suppress(OSError, RuntimeError):
-        path = _path(key)
-        data = path.read_bytes()
-        digest, body = data[:32], data[32:]
-        if hashlib.sha256(body).digest() == digest:
-            with contextlib.suppress(wire.WireError):
-                result: Result = wire.decode(body, Build, CompileFailure)
-                os.utime(path)  # recently used: pruned last
-                return result
-        path.unlink(missing_ok=True)
+    with contextlib.suppress(RuntimeError):  # no home
+        result: Result | None = kept.read(_path(key), Build, CompileFailure)
+        return result
     return None
 
 
 def _write(key: str, result: Result) -> None:
-    path = _path(key)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    body = wire.encode(result)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(body).digest() + body)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def prune(place: Path, limit: int) -> None:
-    """Delete the files that were used longest ago until ``place`` holds at most ``limit`` bytes."""
-    found: list[tuple[float, int, Path]] = []
-    for path in place.iterdir():
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            found.append((status.st_mtime, status.st_size, path))
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= limit:
-            break
-        with contextlib.suppress(OSError):
-            path.unlink()
-            total -= size
+    kept.write(_path(key), result)

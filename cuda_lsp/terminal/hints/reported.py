@@ -82,10 +82,10 @@ _NOTHING = Looked((), 0, 0)
 
 def look(path: str, settings: Settings) -> Looked:
     """The findings of a file in text order. Raises SourceError for what is no readable CUDA text."""
-    if os.path.splitext(path)[1].lower() not in CUDA and not _holds_kernels(path):  # noqa: PTH122
+    if os.path.splitext(path)[1].lower() not in CUDA and not holds_kernels(path):  # noqa: PTH122
         return _NOTHING
     try:
-        return found_in(_document(path), settings)
+        return found_in(document_of(path), settings)
     except RecursionError:
         raise SourceError(f"{path} is nested too deeply to be read; exclude it") from None
 
@@ -108,13 +108,15 @@ def found_in(document: Document, settings: Settings) -> Looked:
     return Looked(tuple(reported), len(document.kernels), damaged)
 
 
-def _document(path: str) -> Document:
+def document_of(path: str) -> Document:
+    """A file that is not too large. Raises SourceError."""
     if _size(path) > LARGEST:
         raise SourceError(f"{path} is larger than {LARGEST >> 20} MiB; exclude it")
     return read(path)
 
 
-def _holds_kernels(path: str) -> bool:
+def holds_kernels(path: str) -> bool:
+    """Whether the word that makes a kernel stands in a file. Raises SourceError where it cannot be read."""
     try:
         return _size(path) <= LARGEST and b"__global__" in Path(path).read_bytes()
     except OSError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from agent.execution import kept
 from agent.execution.compiler import Build, CompileFailure, Options, cache, compile_slice, pool
 from agent.execution.compiler.result import Diagnostic, Resources
 from tests.execution.slices import HandSlice
@@ -66,7 +67,7 @@ def test_the_disk_is_bounded_and_the_oldest_goes_first(tmp_path: Path) -> None:
         place = tmp_path / f"{number}.build"
         place.write_bytes(bytes(1000))
         os.utime(place, (number, number))
-    cache.prune(tmp_path, 3500)
+    kept.prune(tmp_path, 3500)
     assert sorted(place.name for place in tmp_path.iterdir()) == ["7.build", "8.build", "9.build"]
 
 

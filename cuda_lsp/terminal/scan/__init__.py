@@ -1,0 +1,1 @@
+"""How a scan is shown: a table for a terminal, a page for a browser."""
