@@ -5,6 +5,7 @@ import re
 from attrs import frozen
 from tree_sitter import Node
 
+from agent.ideas.layout import laid_out
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits, line_end, splice
 from agent.source.headers import header_place, includes
@@ -135,7 +136,7 @@ def code_of(document: Document, kernel: Kernel, rewrite: Rewrite) -> str:
     definition = apply_edits(document.text[start : kernel.span.end], edits).decode("utf-8", "surrogateescape")
     unit = indent_unit(document, kernel)
     headers = "\n".join(f"#include <{name}>" for name in rewrite.headers)
-    return "\n\n".join(
+    whole = "\n\n".join(
         [
             *([headers] if headers else []),
             *(with_unit(helper.strip("\n"), unit) for helper in rewrite.helpers),
@@ -143,6 +144,7 @@ def code_of(document: Document, kernel: Kernel, rewrite: Rewrite) -> str:
             definition.replace("\r\n", "\n"),
         ]
     )
+    return laid_out(whole, document, document.slice_text(kernel.span).replace("\r\n", "\n"), unit)
 
 
 def splice_code(document: Document, kernel: Kernel, code: str) -> Document:

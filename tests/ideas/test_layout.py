@@ -1,0 +1,50 @@
+"""What is written is laid out as the file is."""
+
+import pytest
+
+from agent.ideas.layout import laid_out, line_limit
+from agent.source.document import parse
+
+OWN = """\
+__global__ void k(float* x) {
+#pragma unroll 3
+    for (int i = 0; i < 9; ++i) x[i] = 1.0f;
+}"""
+NEW = "    #pragma unroll\n#pragma unroll 2\n    for (;;) {\n#pragma unroll\n        f();\n    }\n"
+CODE = OWN.replace("    for", f"{NEW}    for")
+
+
+def test_pragmas_stand_with_the_code_where_the_file_does_not_say_otherwise() -> None:
+    document = parse(b"int f();\n")
+    indented = NEW.replace("\n#pragma unroll 2", "\n    #pragma unroll 2")
+    indented = indented.replace("\n#pragma unroll\n", "\n        #pragma unroll\n")
+    assert laid_out(CODE, document, OWN, "    ") == CODE.replace(NEW, indented)
+
+
+def test_pragmas_stand_where_those_of_the_file_do() -> None:
+    flat = CODE.replace("    #pragma", "#pragma")
+    assert laid_out(CODE, parse(OWN.encode()), OWN, "    ") == flat
+    mixed = parse(OWN.encode() + b"\n    #pragma unroll\n    # pragma unroll 4\n")
+    assert "\n#pragma unroll 3" in laid_out(CODE, mixed, OWN, "    "), "the user's own stay"
+    assert "\n        #pragma unroll\n" in laid_out(CODE, mixed, OWN, "    ")
+
+
+LONG = "    for (int i = 0; i < (n + 1) / 2; ++i) " + "x[i] = " + "y[i] + " * 9 + "z[i];"
+
+
+@pytest.mark.parametrize("unit", ["    ", "\t"])
+def test_a_head_and_its_statement_go_on_two_lines_where_one_is_too_long(unit: str) -> None:
+    document = parse(b"int a;\n")
+    head, rest = LONG[:41], LONG[42:]
+    assert laid_out(LONG, document, "", unit) == f"{head}\n    {unit}{rest}"
+    assert laid_out(LONG, document, LONG, unit) == LONG, "the user's own"
+    wide = parse(b"// " + b"x" * 200 + b"\n")
+    assert (line_limit(document), line_limit(wide)) == (100, 120)
+    assert 100 < len(LONG) <= 120 and laid_out(LONG, wide, "", unit) == LONG
+
+
+@pytest.mark.parametrize(
+    "line", ["    for (;;) {" + " " * 100 + "// why", "    x = " + "y + " * 40 + "z;", "if (" + "(" * 120 + ";"]
+)
+def test_other_long_lines_stay(line: str) -> None:
+    assert laid_out(line, parse(b""), "", "    ") == line
