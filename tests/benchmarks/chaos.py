@@ -16,7 +16,7 @@ from tests.chaos.storm import Toll, storm
 
 JOBS = int(os.environ.get("CUDA_LSP_CHAOS", "100"))
 SEED = int(os.environ.get("CUDA_LSP_SEED", "20240607"))
-SECONDS = {"emulator": 20.0, "gpu": 40.0}
+SECONDS = {"emulator": 20.0, "gpu": 25.0}
 GRACE = 10.0
 MEMORY_SLACK = 16 << 20
 """Bytes that the card's driver may keep for itself."""

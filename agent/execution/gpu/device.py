@@ -339,27 +339,32 @@ def why_no_gpu() -> str | None:
 
 
 def _probe(cancelled: Callable[[], bool] = never) -> say.Card:
+    """Asked once; what a process could not tell because it was killed may be asked again."""
     global _found
     if _found is None:
-        _found = _look(cancelled)
+        try:
+            _found = _look(cancelled)
+        except (ChildDied, ChildTimeout) as failure:
+            return say.Card("", 0, 0, 0, 0, missing=f"the process that asks for the card failed: {failure}")
     return _found
 
 
 def _look(cancelled: Callable[[], bool]) -> say.Card:
+    """Raises ChildDied, ChildTimeout, ChildCancelled."""
     if not _driver_there():
         return say.Card("", 0, 0, 0, 0, missing="no NVIDIA driver on this machine")
-    child = Child(MODULE)
-    try:
-        card: say.Card = child.converse(
-            lambda channel: _ask(channel, say.AskCard(), say.Card), START_SECONDS, cancelled
-        )
-    except (ChildDied, ChildTimeout) as failure:
-        return say.Card("", 0, 0, 0, 0, missing=f"the process that asks for the card failed: {failure}")
-    finally:
-        child.close()
+    card = twice(lambda: _asked(cancelled))
     if "ModuleNotFoundError" in card.missing or "ImportError" in card.missing:
         return say.Card("", 0, 0, 0, 0, missing=f"CuPy is missing: {mend_compiler()} ({card.missing})")
     return card
+
+
+def _asked(cancelled: Callable[[], bool]) -> say.Card:
+    child = Child(MODULE)
+    try:
+        return child.converse(lambda channel: _ask(channel, say.AskCard(), say.Card), START_SECONDS, cancelled)
+    finally:
+        child.close()
 
 
 def _driver_there() -> bool:

@@ -114,6 +114,15 @@ def test_a_card_is_measured_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SIGSEGV" in card._calibrated(None).problem  # type: ignore[arg-type]
 
 
+def test_a_card_that_could_not_be_asked_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = [[KILLED], [CRASHED], [KILLED], [CARD]]
+    monkeypatch.setattr(device, "Child", lambda module: Process(scripts.pop(0)))
+    monkeypatch.setattr(device, "_driver_there", lambda: True)
+    monkeypatch.setattr(device, "_found", None)
+    assert "SIGSEGV" in (device.why_no_gpu() or "")
+    assert device.why_no_gpu() is None and device.open_gpu() is not None and not scripts
+
+
 # --- outputs by way of shared memory ---------------------------------------------------------------------------------
 
 LARGE = (1 << 20) + 3
