@@ -54,6 +54,9 @@ def parts(node: Node | None, symbols: Symbols, depth: int = 0) -> Parts:
         symbol = symbols.resolve(node)
         if symbol is None:
             return Parts(symbols.outside(text(node)), frozenset(), ())
+        if symbol.space == "shared" and not symbol.is_memory:
+            # One variable of the block: read like an array's element at an address that all threads share.
+            return Parts(frozenset(), frozenset(), ((NOTHING, True),))
         return NOTHING if symbol.is_memory else Parts(frozenset(), frozenset({symbol}), ())
     if node.type == "field_expression" and text(node.child_by_field_name("argument")) in BUILT_IN:
         name = text(node)

@@ -118,6 +118,8 @@ UNIFORM = {
     "early": True,
     "branched": False,
     "skipped": False,
+    "of_block": True,
+    "rsqrtf(of_block)": True,
 }
 
 
@@ -127,6 +129,7 @@ def test_uniformity(expression: str) -> None:
         int early = n; if (m > 2) early = 7;
         int late = n; if (threadIdx.x > 2) late = 7;
         int branched = threadIdx.x < 4 ? 1 : 2;
+        __shared__ float of_block; if (threadIdx.x == 0) of_block = x[0];
         int skipped = 0;
         for (int i = 0; i < n; ++i) {{ if (threadIdx.x == i) continue; skipped = i; }}
         if ({expression}) y[0] = 1;

@@ -195,7 +195,7 @@ def test_a_row_that_starts_anywhere() -> None:
     )
     request = ask(text)
     (candidate,) = candidates(request, NAME)
-    assert "const int whole = ((size_t)in | (size_t)out) % 16 == 0 ?" in diff(request, candidate)
+    assert "const bool aligned = ((size_t)in | (size_t)out) % 16 == 0;" in diff(request, candidate)
     for lead in (1, 2, 4):
         x = np.random.default_rng(1).standard_normal((3, 600 + lead)).astype(np.float32)
         made = rewritten(request, candidate)

@@ -10,6 +10,9 @@ from agent.ideas.vectors.site import BYTES, Group, Site
 from agent.ideas.vectors.write import moved
 from agent.ideas.view import View
 
+SHORT = 60
+"""Characters of addresses that stand in one line."""
+
 
 def aligned(view: View, sites: Sequence[Site], width: int, others: Sequence[str] = ()) -> str | None:
     """The test that packs of ``width`` elements of every array in ``sites`` (the passes in order), and what ``others``
@@ -25,7 +28,7 @@ def aligned(view: View, sites: Sequence[Site], width: int, others: Sequence[str]
                 found[step].append(spelled)
     tests = []
     for step, starts in found.items():
-        places = " | ".join(f"(size_t){one}" for one in starts)
+        places = (" |\n    " if sum(map(len, starts)) > SHORT else " | ").join(f"(size_t){one}" for one in starts)
         tests.append(f"({places}) % {step} == 0" if len(starts) > 1 else f"{places} % {step} == 0")
     return " && ".join(tests)
 

@@ -33,6 +33,7 @@ class _Names:
     """Of what the new code declares: ``whole`` elements come in packs, the first ``kept`` of them in shared memory."""
 
     row: str
+    aligned: str
     whole: str
     kept: str
     more: str
@@ -47,10 +48,10 @@ def kept_whole(
     assert element is not None
     used = own.grown(room.threads, element)
     row = fresh_name("kept_row", view.document)
-    whole, kept, more, turn = (
-        fresh_local(name, view.document, view.kernel) for name in ("whole", "kept", "more", "turn")
+    ready, whole, kept, more, turn = (
+        fresh_local(name, view.document, view.kernel) for name in ("aligned", "whole", "kept", "more", "turn")
     )
-    names = _Names(row, whole, kept if room.turns else whole, more, turn)
+    names = _Names(row, ready, whole, kept if room.turns else whole, more, turn)
     moves = moving(view, BYTES // element, True)
     again = repeated(reuse, view)
     reads = frozenset(at(read.node) for group in reuse.reads for read in group)
@@ -82,6 +83,7 @@ def _opening(
     test = aligned(view, passes, width, others)
     assert test is not None
     most = room.shared + room.turns * room.threads * width
+    least = f"({bound} < {most} ? {bound} : {most})"
     start, step = strided(view, reuse.passes[0])
     first = fresh_local(f"{reuse.passes[0].variable.name}_first", view.document, view.kernel)
     head = f"for ({kind} {first} = {width} * {start}; {first} < {names.kept}; {first} += {width} * {step})"
@@ -89,7 +91,8 @@ def _opening(
     lines = [
         f"// Up to {most} elements of the row stay on chip, in packs of {width} where it starts aligned.",
         declared,
-        f"const {kind} {names.whole} = {test} ? ({bound} < {most} ? {bound} : {most}) / {width} * {width} : 0;",
+        f"const bool {names.aligned} = {test};",
+        f"const {kind} {names.whole} = {names.aligned} ? {least} / {width} * {width} : 0;",
     ]
     if room.turns:
         lines += [

@@ -136,11 +136,12 @@ def kept_in_packs(
 
 
 def _whole(held: Held, reuse: RowReuse, view: View, test: str, packs: Packs) -> str:
-    first = reuse.passes[0]
-    bound = grouped(view, first.bound_node)
+    kind, bound = reuse.passes[0].variable.type, grouped(view, reuse.passes[0].bound_node)
+    ready = fresh_local("aligned", view.document, view.kernel)
     return (
         f"// Packs of {packs.width} where the row starts aligned; what is behind the last of them comes one by one.\n"
-        f"const {first.variable.type} {held.whole} = {test} ? {bound} / {packs.width} * {packs.width} : 0;"
+        f"const bool {ready} = {test};\n"
+        f"const {kind} {held.whole} = {ready} ? {bound} / {packs.width} * {packs.width} : 0;"
     )
 
 
