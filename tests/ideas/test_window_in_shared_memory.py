@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from tests.ideas.running import Array, ask, candidates, diff, refusal, rewritten, run
 
@@ -146,6 +147,32 @@ def test_an_index_that_is_cut_off_too_late_is_bounded_by_the_threads() -> None:
     padded = np.pad(x.astype(np.float64), ((1, 0), (2, 2)), mode="edge")
     wanted = sum((dy + 1) * padded[dy : dy + 7, dx : dx + 33] for dy in range(3) for dx in range(5))
     np.testing.assert_allclose(y, wanted, atol=2e-4)
+
+
+def reached(read: str, given: str = "3", above: str = "") -> str:
+    """A window whose reach in y is a parameter."""
+    loops = kernel(read, above=above).replace("dy = -1; dy <= 1", "dy = -(k / 2); dy <= k / 2")
+    loops = loops.replace("int width) {", "int width, int k) {")
+    return loops.replace("height, width)\n__global__", f"height, width, {given})\n__global__")
+
+
+@pytest.mark.parametrize(("read", "mode"), [(PADDED, "constant"), (CLAMPED, "edge"), (SKIPPED, "constant")])
+def test_a_reach_that_every_launch_gives(read: str, mode: str) -> None:
+    """With another one, the loops run as they were."""
+    request = ask(reached(read))
+    for candidate in candidates(request, NAME):
+        assert candidate.code.count("k == 3") == 2
+        for made in (candidate, evolve(candidate, code=candidate.code.replace("k == 3", "k == 4"))):
+            for height, width in ((3, 5), (21, 70)):
+                x = np.random.default_rng(width).standard_normal((height, width)).astype(np.float32)
+                given = {"in": x, "out": np.zeros_like(x)}
+                y = run(rewritten(request, made), request.workload, given, height=height, width=width)["out"]
+                np.testing.assert_allclose(y.reshape(x.shape), expected(x, mode, height, width), atol=2e-4)
+
+
+def test_a_reach_that_changes_is_none() -> None:
+    for text in (reached(PADDED, "height"), reached(PADDED, above="k += 2; ")):
+        assert "no two loops" in refusal(ask(text), NAME)
 
 
 def test_rows_of_narrow_blocks_lie_in_different_banks() -> None:

@@ -1,6 +1,8 @@
 """Loops over a thread's neighbourhood: an element of an array for each pair of offsets from the thread's own place."""
 
-from attrs import frozen
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
@@ -18,12 +20,14 @@ WIDEST = 64
 
 @frozen(eq=False)
 class Axis:
-    """``loop`` takes the offsets ``first .. last`` from ``place``."""
+    """``loop`` takes the offsets ``first .. last`` from ``place``, where the parameters in ``given`` are what they were
+    said to be."""
 
     place: Place
     loop: Loop
     first: int
     last: int
+    given: frozenset[str] = frozenset()
 
     @property
     def width(self) -> int:
@@ -48,9 +52,15 @@ class Window:
     def taps(self) -> int:
         return (self.rows.last - self.rows.first + 1) * (self.cols.last - self.cols.first + 1)
 
+    @property
+    def given(self) -> frozenset[str]:
+        """Parameters whose values the offsets hang on."""
+        return self.rows.given | self.cols.given
 
-def windows(facts: Facts) -> tuple[Window, ...]:
-    """Every window of two dimensions, the largest first. Needs the block's extents."""
+
+def windows(facts: Facts, given: Mapping[str, int] | None = None) -> tuple[Window, ...]:
+    """Every window of two dimensions, the largest first. Needs the block's extents. ``given``: parameters with the
+    value that every launch hands them."""
     known = places(facts)
     found: list[Window] = []
     for access in facts.accesses:
@@ -58,16 +68,17 @@ def windows(facts: Facts) -> tuple[Window, ...]:
             continue
         if any(access.node in [read.node for read in one.reads] for one in found):
             continue
-        window = _window(access, known, facts)
+        window = _window(access, known, facts, given or {})
         if window is not None:
             found.append(window)
     return tuple(sorted(found, key=lambda one: -one.taps))
 
 
-def _window(access: Access, known: tuple[Place, ...], facts: Facts) -> Window | None:
+def _window(access: Access, known: tuple[Place, ...], facts: Facts, given: Mapping[str, int]) -> Window | None:
     index = access.index
     assert index is not None
-    axes = [axis for loop in facts.loops_around(access.node) if (axis := _axis(loop, index, known)) is not None]
+    loops = facts.loops_around(access.node)
+    axes = [axis for loop in loops if (axis := _axis(loop, index, known, given)) is not None]
     if len(axes) != 2 or axes[0].place is axes[1].place or axes[0].place.thread == axes[1].place.thread:
         return None
     cols = next((axis for axis in axes if axis.place.thread == "x"), None)
@@ -88,14 +99,19 @@ def _window(access: Access, known: tuple[Place, ...], facts: Facts) -> Window | 
     return Window(reads, index, rows, cols, tests, nest)
 
 
-def _axis(loop: Loop, index: Poly, known: tuple[Place, ...]) -> Axis | None:
+def _axis(loop: Loop, index: Poly, known: tuple[Place, ...], given: Mapping[str, int]) -> Axis | None:
+    used = frozenset(atom.name for end in (loop.start, loop.bound) for atom in leaves(end)) & set(given)
+    start, bound = loop.start.evaluate(given), loop.bound.evaluate(given)
+    if start is None or bound is None:
+        return None
+    loop = evolve(loop, start=number(start), bound=number(bound))
     turns = trip_values(loop, WIDEST + 1)
-    if turns is None or not 1 < len(turns) <= WIDEST or loop.bound.constant is None or loop.leaves_early:
+    if turns is None or not 1 < len(turns) <= WIDEST or loop.leaves_early:
         return None
     if loop.step != number(1) or loop.step_kind != "+" or loop.atom not in leaves(index):
         return None
     place = next((one for one in known if shifts(index, one, loop)), None)
-    return None if place is None else Axis(place, loop, turns[0], turns[-1])
+    return None if place is None else Axis(place, loop, turns[0], turns[-1], used)
 
 
 def shifts(poly: Poly, place: Place, loop: Loop) -> bool:

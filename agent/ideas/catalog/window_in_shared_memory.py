@@ -6,7 +6,7 @@ from agent.analysis.values import leaves
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rowkeep.room import static_shared
-from agent.ideas.view import View
+from agent.ideas.view import View, evaluate, fixed_names
 from agent.ideas.window.edges import asked
 from agent.ideas.window.site import Site, site
 from agent.ideas.window.write import in_shared
@@ -50,7 +50,8 @@ __global__ void blur(const float* in, float* out, int height, int width) {
         "addresses that differ by constants."
     ),
     needs=(
-        "two loops with fixed bounds over offsets from the thread's own place, one of them along the lanes of a warp",
+        "two loops over offsets from the thread's own place, one of them along the lanes of a warp, whose bounds are "
+        "fixed, or hang on parameters that every launch gives the same number",
         "where an element lies, and whether it is read, hang on place plus offset only",
         "nothing is written to the array before; places are declared before any thread leaves",
     ),
@@ -64,7 +65,8 @@ __global__ void blur(const float* in, float* out, int height, int width) {
 def window_in_shared_memory(view: View) -> Match | Refusal:
     if None in view.block:
         return Refusal("the block's size is not fixed")
-    found = windows(view.facts)
+    given = _given(view)
+    found = windows(view.facts, given)
     if not found:
         return Refusal("no two loops with fixed bounds walk over offsets from the thread's own place")
     if found[0].taps < FEW:
@@ -87,7 +89,21 @@ def window_in_shared_memory(view: View) -> Match | Refusal:
     needed = made.pitch * found[0].rows.width * size
     if needed + static_shared(view.facts) > MOST_SHARED or any(launch.shared.constant != 0 for launch in view.launches):
         return Refusal(f"the windows of a block take {needed >> 10} KB, more shared memory than is left")
-    return _match(made, found[0], view)
+    return _match(made, found[0], view, {name: given[name] for name in sorted(found[0].given)})
+
+
+def _given(view: View) -> dict[str, int]:
+    """The parameters that nothing changes and that are the same number in every launch, at every size."""
+    fixed = fixed_names(view.request.workload, view.request.plan)
+    found: dict[str, int] = {}
+    for place, parameter in enumerate(view.kernel.parameters):
+        symbol = next((one for one in view.facts.symbols.all() if one.name == parameter.name), None)
+        values = {evaluate(launch.arguments[place], fixed) for launch in view.launches}
+        value = next(iter(values)) if len(values) == 1 else None
+        whole = isinstance(value, int) and parameter.pointer_depth == 0
+        if whole and isinstance(value, int) and symbol is not None and symbol.space == "parameter" and symbol.fixed:
+            found[parameter.name] = value
+    return found
 
 
 def _along_memory(window: Window, view: View) -> bool:
@@ -98,7 +114,7 @@ def _along_memory(window: Window, view: View) -> bool:
     return here is not None and beside is not None and beside - here == 1
 
 
-def _match(made: Site, window: Window, view: View) -> Match:
+def _match(made: Site, window: Window, view: View, given: dict[str, int]) -> Match:
     block = window.rows.place.extent * window.cols.place.extent
     fetched = window.rows.width * window.cols.width / block
     read = window.reads[0]
@@ -107,14 +123,14 @@ def _match(made: Site, window: Window, view: View) -> Match:
         "one element a thread",
         "the launch stays as it is; the block fetches its window before any thread leaves",
         Scope.DROP_IN,
-        lambda: in_shared(made, view),
+        lambda: in_shared(made, view, given),
     )
     edges = (
         Variant(
             "zeros beyond the edge",
             "the launch stays as it is; the loops need not ask for the edge any more",
             Scope.DROP_IN,
-            lambda: in_shared(made, view, zeros),
+            lambda: in_shared(made, view, given, zeros),
         ),
     )[: 1 if zeros else 0]
     return Match(

@@ -1,14 +1,14 @@
 """Writing it: the block fills its part of the array together, and each window reads from there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tree_sitter import Node
 
 from agent.analysis.patterns.window import Axis
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import bare, contains, descendants, enclosing, text
-from agent.ideas.product.texts import comment_above
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_unit, insert_after, remove, replace, with_unit
+from agent.ideas.product.texts import comment_above, replaced
+from agent.ideas.rewriting import Rewrite, fresh_local, indent_unit, indented, insert_after, remove, replace, with_unit
 from agent.ideas.spelling import spelled
 from agent.ideas.view import View
 from agent.ideas.window.edges import Asked
@@ -17,22 +17,51 @@ from agent.source.edits import Edit
 from agent.source.span import Span
 
 
-def in_shared(site: Site, view: View, zeros: Sequence[Asked] = ()) -> Rewrite:
-    """``zeros``: where the loops need not ask for the edge any more, as there are zeros beyond it."""
+def in_shared(site: Site, view: View, given: Mapping[str, int], zeros: Sequence[Asked] = ()) -> Rewrite:
+    """``given``: the values of parameters that the window has room for; for others the loops stay as they are.
+    ``zeros``: where the loops need not ask for the edge any more, as there are zeros beyond it."""
     name, row, col, top, left = (
         fresh_local(wanted, view.document, view.kernel) for wanted in ("window", "r", "c", "top", "left")
     )
     rows, cols = site.window.rows, site.window.cols
     shared = f"{name}[{_within(rows)}][{_within(cols)}]"
-    filling = _filling(site, view, name, row, col, top, left, beyond=bool(zeros))
+    condition = " && ".join(f"{name} == {value}" for name, value in given.items())
+    filling = _filling(site, view, (name, row, col, top, left), condition, beyond=bool(zeros))
+    edits = [
+        *(replace(read.node, shared) for read in site.window.reads),
+        *(edit for one in zeros for edit in _left_of(one)),
+        *(remove(view.document, statement) for statement in _unused(site, view, zeros)),
+        *(edit for axis in (rows, cols) if axis.given for edit in _numbers(axis)),
+    ]
     return Rewrite(
         (
             insert_after(view.document, site.anchor, with_unit(filling, indent_unit(view.document, view.kernel))),
-            *(replace(read.node, shared) for read in site.window.reads),
-            *(edit for one in zeros for edit in _left_of(one)),
-            *(remove(view.document, statement) for statement in _unused(site, view, zeros)),
+            *([_either(site.window.nest, view, condition, edits)] if given else edits),
         )
     )
+
+
+def _either(nest: Node, view: View, condition: str, edits: Sequence[Edit]) -> Edit:
+    """The changed loops where the condition holds, and the loops as they were where not."""
+    swaps = {edit.span.start: (edit.span.end, edit.text.decode("utf-8", "surrogateescape")) for edit in edits}
+    lines = [f"if ({condition}) {{"]
+    for changes, close in ((swaps, "} else {"), ({}, "}")):
+        inside = replaced(view.document, nest, nest, changes).split("\n")
+        unit = indent_unit(view.document, view.kernel)
+        lines += [*(unit + line if line.strip() else line for line in inside), close]
+    return replace(nest, indented(view.document, nest, "\n".join(lines)))
+
+
+def _numbers(axis: Axis) -> list[Edit]:
+    """A loop's bounds as numbers, so that the compiler may unroll it."""
+    init, header = axis.loop.variable.init, axis.loop.node.child_by_field_name("initializer")
+    start = init if header is not None and init is not None and contains(header, init) else None
+    if start is None and header is not None:
+        start = header.child_by_field_name("right")
+    found = [] if start is None else [replace(start, str(axis.first))]
+    bound = axis.loop.bound_node
+    alone = text(bare(bound)) != axis.loop.variable.name  # a condition that is the variable has no bound to see
+    return [*found, replace(bound, str(axis.loop.bound.constant))] if alone else found
 
 
 def _within(axis: Axis) -> str:
@@ -52,24 +81,26 @@ def _left_of(one: Asked) -> tuple[Edit, Edit]:
     )
 
 
-def _filling(site: Site, view: View, name: str, row: str, col: str, top: str, left: str, *, beyond: bool) -> str:
+def _filling(site: Site, view: View, taken: tuple[str, str, str, str, str], condition: str, *, beyond: bool) -> str:
+    name, row, col, top, left = taken
     rows, cols, read = site.window.rows, site.window.cols, site.window.reads[0]
     y, x = rows.place.symbol, cols.place.symbol
     names = {y: top, x: left}
     tests = [_tested(test, holds, view, names) for test, holds in site.window.tests]
     tests += [_limited(limit, view, top if limit.axis is rows else left) for limit in site.limits]
     element = _spelled(read.node, view, names)
-    condition = " && ".join(tests)
+    inside = " && ".join(tests)
     store = f"{name}[{row}][{col}] = {element};"
     if tests:
-        store = f"{name}[{row}][{col}] = {condition} ? {element} : 0;" if beyond else f"if ({condition}) {store}"
+        store = f"{name}[{row}][{col}] = {inside} ? {element} : 0;" if beyond else f"if ({inside}) {store}"
+    loop = f"for (int {row} = {rows.place.lane}; {row} < {rows.width}; {row} += blockDim.{rows.place.thread}) {{"
     lines = [
         f"// What the block's windows on {read.name} reach over, each element fetched once"
         + (", with zeros beyond the edge." if beyond else "."),
         f"__shared__ {site.element} {name}[{rows.width}][{site.pitch}];",
         f"const {y.type} {top} = {y.name} - {rows.place.lane};",
         f"const {x.type} {left} = {x.name} - {cols.place.lane};",
-        f"for (int {row} = {rows.place.lane}; {row} < {rows.width}; {row} += blockDim.{rows.place.thread}) {{",
+        f"if ({condition}) {loop}" if condition else loop,
         f"    for (int {col} = {cols.place.lane}; {col} < {cols.width}; {col} += blockDim.{cols.place.thread}) {{",
         f"        const int {rows.loop.variable.name} = {row}{_plus(rows.first)};",
         f"        const int {cols.loop.variable.name} = {col}{_plus(cols.first)};",
