@@ -111,6 +111,27 @@ def test_a_loop_that_runs_several_times_waits_before_it_begins_again(stages: int
     np.testing.assert_array_equal(c.reshape(9, 20), 3 * (given["a"] @ given["b"]))
 
 
+@pytest.mark.parametrize(
+    ("after", "barriers"),
+    [
+        ("factors[x] = sum; __syncthreads(); if (row < m && col < n) c[row * n + col] = sum * factors[x] / sum;", 3),
+        ("if (row < m && col < n) c[row * n + col] = sum;", 1),
+    ],
+)
+def test_what_the_work_reads_is_not_written_before_all_have_read_it(after: str, barriers: int) -> None:
+    text = tiled(after=after, work="for (int i = 0; i < 8; ++i) sum += factors[i] * a_tile[y][i] * b_tile[i][x];")
+    text = text.replace("    int x = threadIdx.x", "    __shared__ float factors[8];\n    int x = threadIdx.x")
+    text = text.replace("    float sum = 0.0f;", "    float sum = 0.0f;\n    if (y == 0) factors[x] = 1.0f;")
+    (candidate,) = candidates(ask(text), NAME)
+    assert candidate.code.count("__syncthreads()") == barriers
+
+
+def test_a_pragma_stays_with_its_loop() -> None:
+    text = tiled(head="#pragma unroll 2\n    for (int k0 = 0; k0 < k; k0 += 8)")
+    (candidate,) = candidates(ask(text), NAME)
+    assert "#pragma unroll 2\n    for (int k0" in candidate.code
+
+
 def test_it_goes_on_from_register_blocking() -> None:
     first = ask(matmul())
     (blocked,) = candidates(first, BLOCKED)
@@ -167,6 +188,7 @@ REFUSED = {
     "what is stored": ("writes to c", {"work": "c[row] = a_tile[y][x] * b_tile[y][x];"}),
     "another type": ("not copied as they are", {"array": "__shared__ double a_tile[8][8];"}),
     "too large": ("more than a block has", {"array": "__shared__ float a_tile[100][100];"}),
+    "no braces": ("without braces", {"head": "if (m > 1) for (int k0 = 0; k0 < k; k0 += 8)"}),
     "cut short": ("end the step early", {"work": "if (k0 == 8) continue;\n sum += a_tile[y][0] * b_tile[0][x];"}),
     "few steps": ("too few for an overlap", {"head": "for (int k0 = 0; k0 < k; k0 += 64)"}),
     "moving": ("changes in the work", {"work": "sum += a_tile[y][x] * b_tile[y][x]; row += 1;"}),

@@ -54,6 +54,8 @@ def staged_loop(loop: Loop, facts: Facts) -> StagedLoop | str:
     """The staged loop that a loop is, or why it is none."""
     if loop.node.type != "for_statement" or loop.step_kind != "+" or loop.leaves_early or loop.setup is not None:
         return "it does not count through a range in its header alone"
+    if loop.node.parent is None or loop.node.parent.type != "compound_statement":
+        return "it stands in a loop or a branch without braces"
     inside = [one for one in statements(loop.body) if one.type != "preproc_call"]
     waits = [at for at, one in enumerate(inside) if is_barrier(one)]
     if len(waits) != 2 or waits[1] != len(inside) - 1 or not 0 < waits[0] < waits[1] - 1:

@@ -3,17 +3,19 @@
 from tree_sitter import Node
 
 from agent.analysis.patterns.staged_loop import Copy, StagedLoop
-from agent.analysis.syntax import descendants
+from agent.analysis.syntax import contains, descendants
 from agent.ideas.product.texts import comment_above, replaced, wrapped
 from agent.ideas.rewriting import (
     Rewrite,
     fresh_local,
     indent_of,
     indent_unit,
+    insert_after,
     insert_before,
     remove_between,
     source_text,
 )
+from agent.ideas.rowpass.writing import with_pragma
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -29,9 +31,23 @@ def overlapped(view: View, found: StagedLoop, stages: int = 2) -> Rewrite:
     buffer = fresh_local("buffer", document, kernel, fetch)
     unit = indent_unit(document, kernel)
     edits = [_several(array.declarator, stages) for array in found.arrays]
-    edits.append(insert_before(document, found.loop.node, _opening(view, found, fetch, buffer, unit, stages)))
+    opening = _opening(view, found, fetch, buffer, unit, stages)
+    edits.append(insert_before(document, with_pragma(found.loop.node), opening))
     edits += _body(view, found, fetch, buffer, stages)
+    if _barrier_is_missed(view, found):
+        edits.append(insert_after(document, found.loop.node, "__syncthreads();"))
     return Rewrite(tuple(edits), headers=(HEADER,))
+
+
+def _barrier_is_missed(view: View, found: StagedLoop) -> bool:
+    """Whether the last barrier of the loop kept apart more than its steps: the loop runs again, or what its work reads
+    is written behind it."""
+    if view.facts.loops_around(found.loop.node):
+        return True
+    accesses = [one for one in view.facts.accesses if one.space != "local"]
+    read = {one.root for one in accesses if one.reads and any(contains(work, one.node) for work in found.work)}
+    behind = [one for one in accesses if one.writes and one.node.start_byte >= found.loop.node.end_byte]
+    return any(one.root is None or one.root in read for one in behind)
 
 
 def _several(declarator: Node, stages: int) -> Edit:
@@ -42,9 +58,7 @@ def _opening(view: View, found: StagedLoop, fetch: str, buffer: str, unit: str, 
     """The function that starts the copies of a step, and the copies of the first ones."""
     variable, relation = found.loop.variable, found.loop.relation
     start, bound = _start(view, found), source_text(view.document, found.loop.bound_node)
-    again = view.facts.loops_around(found.loop.node)
     lines = [
-        *(["__syncthreads();  // nobody reads the buffers any more"] if again else ()),
         f"// Start copying the elements of a step into one of the {NAMES[stages]} buffers.",
         f"const auto {fetch} = [&]({variable.type} {variable.name}, int {buffer}) {{",
         *(f"{unit}{line}" if line and line[0] != "#" else line for line in _staging(view, found, buffer).split("\n")),
