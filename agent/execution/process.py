@@ -102,6 +102,15 @@ class Child:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def usable(self) -> bool:
+        """Whether it lives and nobody has stopped it, as far as the system says (/proc)."""
+        if not self.alive:
+            return False
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"T", b"t")
+        return True
+
     def post(self, message: object) -> None:
         """Say one short thing without waiting for an answer. A dead process shows at the next conversation."""
         with contextlib.suppress(OSError):

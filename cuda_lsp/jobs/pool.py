@@ -74,7 +74,7 @@ class Pool:
         with self._lock:
             while self._idle:
                 child = self._idle.pop()
-                if child.alive:
+                if child.usable:
                     return child
                 self._all.discard(child)
                 child.close()

@@ -206,6 +206,18 @@ def test_a_worker_that_dies_twice_fails_the_job_and_no_other(loop: Loop) -> None
     assert loop.state(after) == DONE
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="known from /proc")
+def test_an_idle_worker_that_somebody_stopped_is_replaced(loop: Loop) -> None:
+    first = loop.start("stage:one")
+    loop.ended(first)
+    (pid,) = loop.pool.pids
+    os.kill(pid, signal.SIGSTOP)
+    assert soon(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    after = loop.start("stage:two")
+    loop.ended(after)
+    assert loop.state(after) == DONE and pid not in loop.pool.pids and gone(pid)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_worker_killed_from_outside_is_replaced(loop: Loop) -> None:
     job = loop.start("stage:there", "sleep:1")

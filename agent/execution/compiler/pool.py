@@ -67,11 +67,11 @@ atexit.register(shutdown)
 
 
 def _waiting() -> Child | None:
-    """An idle child that still lives; those that do not are buried."""
+    """An idle child that can be used; those that cannot are buried."""
     while True:
         with _lock:
             child = _idle.pop() if _idle else None
-        if child is None or child.alive:
+        if child is None or child.usable:
             return child
         child.close()
         with _lock:

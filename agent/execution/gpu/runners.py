@@ -32,7 +32,7 @@ class Runners:
         self._busy()
         with self._lock:
             kept = self._kept.pop(key, None)
-        if kept is not None and kept.alive:
+        if kept is not None and kept.usable:
             return kept, False
         if kept is not None:
             kept.close()
@@ -46,7 +46,7 @@ class Runners:
                 child = self._ready.pop() if self._ready else None
             if child is None:
                 break
-            if child.alive:
+            if child.usable:
                 return child
             child.close()
         child = self._take()
@@ -114,7 +114,7 @@ class Runners:
     def _take(self) -> Child:
         with self._lock:
             child, self._warm = self._warm, None
-        if child is not None and child.alive:
+        if child is not None and child.usable:
             return child
         if child is not None:
             child.close()

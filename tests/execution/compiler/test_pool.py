@@ -31,12 +31,16 @@ def children() -> list[Child]:
     return list(pool._all)
 
 
-def test_a_child_that_was_killed_while_idle_is_replaced() -> None:
-    assert isinstance(compile_slice(EASY, Options()), Build)
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_child_that_was_killed_or_stopped_while_idle_is_replaced(blow: signal.Signals) -> None:
+    fresh = iter(time.time_ns() + number for number in range(2))  # nothing of these is in any cache
+    assert isinstance(compile_slice(EASY, Options(flags=(f"-DA={next(fresh)}",))), Build)
+    assert children()
     for child in children():
-        os.kill(child.pid, signal.SIGKILL)
-    time.sleep(0.1)
-    assert isinstance(compile_slice(EASY, Options(flags=("-DA",))), Build)
+        os.kill(child.pid, blow)
+        while child.usable:
+            time.sleep(0.01)
+    assert isinstance(compile_slice(EASY, Options(flags=(f"-DA={next(fresh)}",))), Build)
 
 
 def test_a_source_that_kills_two_children_crashes_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:

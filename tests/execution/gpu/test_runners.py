@@ -18,6 +18,11 @@ class Process:
     alive: bool = True
     greeted: bool = False
     dies: bool = False
+    stopped: bool = False
+
+    @property
+    def usable(self) -> bool:
+        return self.alive and not self.stopped
 
     def converse(self, talk: Callable[[Any], Any], seconds: float) -> None:
         if self.dies:
@@ -84,13 +89,15 @@ def test_two_programs_never_share_one(started: list[Process]) -> None:
     assert fresh and other is not child
 
 
-def test_one_that_died_is_replaced(started: list[Process]) -> None:
+@pytest.mark.parametrize("end", [{"alive": False}, {"stopped": True}], ids=["died", "was stopped"])
+def test_one_that_cannot_be_used_is_replaced(end: dict[str, bool], started: list[Process]) -> None:
     pool = Runners()
     child, _ = pool.of("a")
     pool.keep("a", child)
-    started[0].alive = False
+    for name, value in end.items():
+        setattr(started[0], name, value)
     other, fresh = pool.of("a")
-    assert fresh and other is not child
+    assert fresh and other is not child and not started[0].alive
 
 
 def test_those_used_longest_ago_go_first(started: list[Process]) -> None:
