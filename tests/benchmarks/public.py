@@ -9,7 +9,7 @@ suitable. Suitable means: a workload is found without a word from the user, and 
 keeps its own contract. What is not suitable is listed with its reason. Whether anything faster is found plays no part.
 
 ``CUDA_LSP_PUBLIC_COUNT`` (50), ``_SECONDS`` (60, for each search), ``_JOBS`` (1), ``_DEVICE`` (auto), ``_OUT`` (a
-folder for the rewritten copies and ``results.json``; a temporary one by default).
+folder for the rewritten copies, ``results.json`` and ``table.md``; a temporary one by default).
 """
 
 import json
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,9 @@ def main() -> None:
             if sum(row.suitable for row in rows) == count:
                 pool.shutdown(wait=False, cancel_futures=True)
                 break
-    _summary([row for row in rows if row.suitable][:count], rows)
+    suitable = [row for row in rows if row.suitable][:count]
+    (out / "table.md").write_text("\n".join(table(suitable)) + "\n")
+    _summary(suitable, rows)
     print(f"rewritten copies and results.json: {out}")
 
 
@@ -152,6 +155,17 @@ def _line(row: Row) -> str:
     refused = ", ".join(f"{count} by {gate}" for gate, count in row.refused)
     found = f"{row.ratio:.2f}x {row.speed}: {row.title} ({row.changed_lines} lines)" if row.ratio else row.reason
     return f"  {name:60} {row.judged} judged, {row.right} right{'; refused ' + refused if refused else ''}; {found}"
+
+
+def table(suitable: list[Row]) -> Iterator[str]:
+    """The suitable kernels as a table in Markdown; ratios are rounded down."""
+    yield "| program | kernel | judged | right | refused | found | lines |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in suitable:
+        refused = ", ".join(f"{count} by {gate}" for gate, count in row.refused)
+        found = f"{int(row.ratio * 100) / 100:.2f}x {row.speed}: {row.title}" if row.ratio else row.reason
+        lines = str(row.changed_lines) if row.ratio else ""
+        yield f"| {row.program} | `{row.kernel}` | {row.judged} | {row.right} | {refused} | {found} | {lines} |"
 
 
 def _summary(suitable: list[Row], rows: list[Row]) -> None:
