@@ -1,11 +1,13 @@
 """What a candidate is when it is judged: in the user's style, with its headers where headers are."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+from agent.evaluation.setting import Setting
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, Options
+from agent.execution.emulator import Emulator
+from agent.execution.targets import find_target
 from agent.ideas.source import implement, propose
 from agent.search.formatting.formatter import formatter
 from agent.search.node import Node
@@ -62,7 +64,7 @@ def child(path: Path, text: str, idea: str, style: str = "") -> Node:
     workload = find_workload(document, kernel)
     root = Node("0", Program(document, workload.plan, "original"), None, None, None)
     nothing: Any = None
-    setting: Any = SimpleNamespace(target=SimpleNamespace(name="H200"))
+    setting = Setting(Emulator(), find_target("H200"), Options(arch="sm_90"))
     run = Run(kernel, workload, root, setting, SearchOptions(), nothing, nothing)
     if style:
         run.formatted = formatter(document.path, lambda note: None)

@@ -6,6 +6,7 @@ from attrs import frozen
 
 from agent.search.formatting.formatter import Formatter, unformatted
 from agent.search.host.directive import directive_edits
+from agent.search.host.named import with_names
 from agent.search.host.problem import Inexpressible
 from agent.search.host.relaunch import exchanges, site_edits
 from agent.search.host.replace import Run, run_edits
@@ -13,6 +14,7 @@ from agent.search.host.sites import bare, matched, sites_of
 from agent.search.host.spelling import speller
 from agent.search.host.swaps import without_needless_swaps
 from agent.search.host.unused import without_unused
+from agent.search.host.wide import without_wide_launches
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.launch import LaunchSite
@@ -44,7 +46,8 @@ def host_edits(
         document = _with(document, directive_edits(document, original.plan, rewrite.plan, workload))
         plan = without_needless_swaps(original.plan, rewrite.plan, document, workload)
         edited = _with(document, _edits(original.plan, plan, document, workload))
-        return HostEdits(formatted(without_unused(document, edited), rewrite.document), "", plan)
+        edited = without_unused(document, with_names(document, edited))
+        return HostEdits(formatted(without_wide_launches(document, edited), rewrite.document), "", plan)
     except (Inexpressible, ValueError) as problem:
         return HostEdits(document, f"{problem}. The launches that were verified: {_in_words(rewrite)}", rewrite.plan)
 

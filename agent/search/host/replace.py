@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from agent.ideas.rewriting import indent_of, remove, unused_name
 from agent.search.host.problem import Inexpressible
-from agent.search.host.sites import is_alone, names_in_scope, statement_of
+from agent.search.host.sites import is_alone, names_in_scope, statement_of, unit_at
 from agent.search.host.spelling import INT_MAX, Speller
 from agent.search.host.writing import Names, allocation, statements
 from agent.source.document import Document
@@ -52,7 +52,7 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         b"swap" in document.text,
         _check(document),
     )
-    unit = _unit(document, last)
+    unit = unit_at(document, last)
     indent = indent_of(document, last)
     numbers, spell = _numbers(run, plan, old, spell, _identifiers(document, last) | set(names.scratch.values()))
     lines = statements(run.new, spell, names, plan, workload, indent, unit)
@@ -116,7 +116,7 @@ def _in_place(document: Document, place: Node, lines: list[str], before: list[st
     if in_block and not every:
         return remove(document, place)
     if len(every) > 1 and not in_block:
-        indent, unit = indent_of(document, place), _unit(document, place)
+        indent, unit = indent_of(document, place), unit_at(document, place)
         every = [indent + "{", *(unit + line for line in every), indent + "}"]
     text = "\n".join(every).lstrip()
     return Edit(Span(place.start_byte, place.end_byte), text.encode().replace(b"\n", line_end(document.text)))
@@ -204,9 +204,3 @@ def _stream(sites: Sequence[LaunchSite]) -> str | None:
     if len(streams) > 1:
         raise Inexpressible(f"the launches from line {sites[0].line} on use different streams")
     return next(iter(streams))
-
-
-def _unit(document: Document, place: Node) -> str:
-    """One step of indentation as the code around has it."""
-    indent = indent_of(document, place)
-    return "\t" if indent.startswith("\t") else "    " if len(indent) % 4 == 0 else "  "

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tree_sitter import Node
 
+from agent.ideas.rewriting import indent_of
 from agent.search.host.problem import Inexpressible
 from agent.source.document import Document
 from agent.source.launch import LaunchSite
@@ -129,3 +130,9 @@ def arguments_of(launch: Launch, site: LaunchSite) -> Mapping[str, str]:
         if argument.op == "name":
             found.setdefault(str(argument.value), text)
     return found
+
+
+def unit_at(document: Document, place: Node) -> str:
+    """One step of indentation as the code around has it."""
+    indent = indent_of(document, place)
+    return "\t" if indent.startswith("\t") else "    " if len(indent) % 4 == 0 else "  "

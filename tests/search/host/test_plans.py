@@ -112,7 +112,7 @@ def test_what_the_launch_passes_on_is_called_by_its_name() -> None:
     grid = (build("/", (area, number(128))), *first.grid[1:])
     changed = evolve(workload.plan, steps=(evolve(first, grid=grid), *others))
     edits = host_edits(Program(document, workload.plan, "a"), Program(document, changed, "b"), workload)
-    assert b"conv2d<<<dim3(conv_height * conv_width / 128, (conv_height + 15) / 16, images" in edits.document.text
+    assert b"dim3 conv_grid(conv_height * conv_width / 128, (conv_height + 15) / 16, images" in edits.document.text
 
 
 TWO_STEPS = """\
