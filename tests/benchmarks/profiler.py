@@ -121,9 +121,7 @@ def _theirs(ncu: Path, asked: Order) -> dict[str, list[float]] | str:
     if os.environ.get("CUDA_LSP_SHARDS"):
         (Path(os.environ["CUDA_LSP_SHARDS"]) / "profiler.csv").write_text(out + err, encoding="utf-8")
     if "ERR_NVGPUCTRPERM" in out + err:
-        return (
-            "it may not read counters here: run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
-        )
+        return "it may not read counters: be root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
     found = durations(out.splitlines(), names)
     return found or f"it ended with exit code {process.returncode}: {(err or out).strip()[-500:]}"
 

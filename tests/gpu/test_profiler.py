@@ -1,13 +1,15 @@
 """What a profiler is shown, and how what it says is read, without a card and without a profiler."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from agent.execution.children import ground
 from agent.execution.wire import decode, encode
-from tests.benchmarks.profiler import command, durations, report
+from tests.benchmarks import profiler
+from tests.benchmarks.profiler import _theirs, command, durations, report
 from tests.execution.gpu.fake import FakeCard
 from tests.execution.gpu.test_measuring import doubling, request, side
 from tests.gpu.launcher import Order, launched
@@ -49,6 +51,26 @@ def test_each_call_is_cold_and_nothing_waits_behind_a_blocker() -> None:
     launched(ground.open_ground(card, card, b"support"), order.requests[0], order.calls)
     names = [name for name in card.log if name in ("make", "sweep", "hold", "event", "old", "new")]
     assert names == ["make", "sweep", "old"] * 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script of the shell")
+def test_what_ncu_says_is_read_and_kept_or_why_it_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_LSP_SHARDS", str(tmp_path))
+    order = Order((request(side("softmax"), side("softmax")),), 3)
+    (tmp_path / "said").write_text(SAID)
+
+    def ncu(script: str) -> Path:
+        (tmp_path / "ncu").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "ncu").chmod(0o755)
+        return tmp_path / "ncu"
+
+    found = _theirs(ncu(f"cat '{tmp_path / 'said'}'"), order)
+    assert isinstance(found, dict) and len(found["softmax"]) == 2
+    assert (tmp_path / "profiler.csv").read_text() == SAID
+    assert "be root" in str(_theirs(ncu("echo ERR_NVGPUCTRPERM; exit 1"), order))
+    assert "exit code 3: no such option" in str(_theirs(ncu("echo no such option >&2; exit 3"), order))
+    monkeypatch.setattr(profiler, "LIMIT", 0.2)
+    assert "did not end" in str(_theirs(ncu("sleep 600"), order))
 
 
 def test_the_report_says_how_far_they_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
