@@ -11,9 +11,11 @@ from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.row_pass import RowPass, canonical, respelled, same_space, through_locals
 from agent.analysis.syntax import arguments, bare, callee, contains, expression_of, same, statements, text
-from agent.ideas.idea import Scope
+from agent.ideas.elements.pieces import lines_for
+from agent.ideas.idea import Scope, Tunable
 from agent.ideas.registry import Match, Variant
 from agent.ideas.rewriting import Rewrite, insert_after, remove_between, replace, source_text
+from agent.ideas.rowpass.batch import batch, batchable, in_batches, later_passes
 from agent.ideas.rowpass.pair import Pair, alike, between, changed_between, difference, pair, same_elements, siblings
 from agent.ideas.rowpass.writing import (
     body_edits,
@@ -148,8 +150,54 @@ def online_match(found: Online, view: View) -> Match:
                 Scope.DROP_IN,
                 lambda: _write(found, view, _selecting),
             ),
+            *_in_batches(found, view),
         ),
     )
+
+
+def _in_batches(found: Online, view: View) -> tuple[Variant, ...]:
+    """Offered where the passes count upwards by themselves, and nothing is stored between them."""
+    first, total = found.pair.first, found.pair.second.accumulator
+    if found.scaled is not None or not batchable(first.loop) or first.accumulator.type != total.type:
+        return ()
+    return (
+        Variant(
+            "in batches",
+            "a thread reads several elements at once, rescales the sum once for all of them, and reads them so again "
+            "where the row is used",
+            Scope.DROP_IN,
+            lambda size: _batches(found, view, size),
+            (Tunable("size", (2, 4, 8, 16), 8, "elements of a thread at once"),),
+        ),
+    )
+
+
+def _batches(found: Online, view: View, size: int) -> Rewrite:
+    both = found.pair
+    first, lines = both.first, lines_for(view)
+    top, total, kind = _words(found)
+    made = batch(view, first.loop, size)
+    higher, pivot, more = (new_name(view, name, made.values) for name in (f"higher_{top}", "pivot", f"more_{total}"))
+    zero = number("0.0", kind)
+    larger = "fmaxf" if kind == "float" else "fmax"
+    element = respelled(first.fold.operand, first.loop, view.facts, {})
+    value = f"{made.values}[{made.k}]"
+    work = [
+        f"{kind} {higher} = {top};",
+        *made.each([f"{higher} = {larger}({higher}, {value});"], lines),
+        f"// {total} is relative to {top}: rescale it to the higher one (-inf: nothing was added, to nothing).",
+        f"const {kind} {pivot} = {higher} == -INFINITY ? {zero} : {higher};",
+        f"{kind} {more} = {zero};",
+        *made.each([f"{more} += {found.exponential}({value} - {pivot});"], lines),
+        f"{total} = {total} * {found.exponential}({top} - {pivot}) + {more};",
+        f"{top} = {higher};",
+    ]
+    edits = [*moved_start(view, both), made.edit(kind, element, "-INFINITY", work)]
+    edits += _rescaled(found, view, top, total)
+    again = later_passes(view, first.loop, both.second.node)
+    if again is not None:
+        edits += in_batches(view, again, size)
+    return Rewrite(tuple(edits))
 
 
 def _write(found: Online, view: View, update: object) -> Rewrite:
