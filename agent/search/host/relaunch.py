@@ -3,7 +3,7 @@
 import re
 
 from agent.search.host.problem import Inexpressible
-from agent.search.host.sites import statement_of
+from agent.search.host.sites import check_of, checked, statement_of
 from agent.search.host.spelling import Speller
 from agent.source.document import Document
 from agent.source.edits import Edit
@@ -49,7 +49,7 @@ def needs_attribute(launch: Launch, spell: Speller) -> bool:
 
 def attribute(launch: Launch, shared: str) -> str:
     """The call without which a launch with more than 48 KB of dynamic shared memory fails."""
-    return f"cudaFuncSetAttribute({launch.kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});"
+    return f"cudaFuncSetAttribute({launch.kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared})"
 
 
 def _attribute(site: LaunchSite, after: Launch, spell: Speller, document: Document) -> Edit:
@@ -61,7 +61,7 @@ def _attribute(site: LaunchSite, after: Launch, spell: Speller, document: Docume
     start = statement.start_byte
     line = document.text[document.line_starts[document.line(start) - 1] : start]
     indent = line if not line.strip() else b" "
-    text = attribute(after, spell.text(after.shared)).encode()
+    text = checked(attribute(after, spell.text(after.shared)), check_of(document)).encode()
     return Edit(Span(start, start), text + (b"\n" if not line.strip() else b"") + indent)
 
 

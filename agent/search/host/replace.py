@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from agent.ideas.rewriting import indent_of, remove, unused_name
 from agent.search.host.problem import Inexpressible
-from agent.search.host.sites import is_alone, names_in_scope, statement_of, unit_at
+from agent.search.host.sites import check_of, is_alone, names_in_scope, statement_of, unit_at
 from agent.search.host.spelling import INT_MAX, Speller
 from agent.search.host.writing import Names, allocation, statements
 from agent.source.document import Document
@@ -50,7 +50,7 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         {one.name: unused_name(one.name, _identifiers(document, last)) for one in fresh},
         _stream(run.sites),
         b"swap" in document.text,
-        _check(document),
+        check_of(document),
     )
     unit = unit_at(document, last)
     indent = indent_of(document, last)
@@ -190,13 +190,6 @@ def _identifiers(document: Document, place: Node) -> set[str]:
     function = enclosing(place, "function_definition")
     text = node_text(document, function) if function is not None else ""
     return {*re.findall(r"[A-Za-z_]\w*", text), *(macro.name for macro in document.macros)}
-
-
-def _check(document: Document) -> str:
-    """``CHECK`` of ``CHECK(cudaMalloc(...))``, if all allocations of the file stand in one and the same."""
-    text = document.text.decode("utf-8", "replace")
-    around = {found[1] for found in re.finditer(r"(?:(\w+)\s*\(\s*)?\bcudaMalloc\s*\(", text)}
-    return next(iter(around)) or "" if len(around) == 1 else ""
 
 
 def _stream(sites: Sequence[LaunchSite]) -> str | None:

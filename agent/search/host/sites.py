@@ -1,5 +1,6 @@
 """Which launch site in the file is which launch of the plan, and where a site stands in the host code."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tree_sitter import Node
@@ -136,3 +137,15 @@ def unit_at(document: Document, place: Node) -> str:
     """One step of indentation as the code around has it."""
     indent = indent_of(document, place)
     return "\t" if indent.startswith("\t") else "    " if len(indent) % 4 == 0 else "  "
+
+
+def check_of(document: Document) -> str:
+    """``CHECK`` of ``CHECK(cudaMalloc(...))``, if all allocations of the file stand in one and the same."""
+    text = document.text.decode("utf-8", "replace")
+    around = {found[1] for found in re.finditer(r"(?:(\w+)\s*\(\s*)?\bcudaMalloc\s*\(", text)}
+    return next(iter(around)) or "" if len(around) == 1 else ""
+
+
+def checked(call: str, check: str) -> str:
+    """A call of the runtime as a statement, in the file's own error check where it has one."""
+    return f"{check}({call});" if check else f"{call};"

@@ -1,11 +1,13 @@
 """Steps of a plan as statements of host code."""
 
+import re
 from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
 from agent.search.host.problem import Inexpressible
 from agent.search.host.relaunch import attribute, needs_attribute
+from agent.search.host.sites import checked
 from agent.search.host.spelling import Speller
 from agent.workload import dtypes
 from agent.workload.expression import name as name_of
@@ -25,7 +27,7 @@ class Names:
 
     def checked(self, call: str) -> str:
         """A call of the runtime in the file's own error check, where it has one."""
-        return f"{self.check}({call});" if self.check else f"{call};"
+        return checked(call, self.check)
 
 
 @define
@@ -50,7 +52,7 @@ class _Writer:
     def _launch(self, launch: Launch, indent: str, spell: Speller) -> None:
         shared = spell.text(launch.shared)
         if needs_attribute(launch, spell):
-            self.lines.append(indent + attribute(launch, shared))
+            self.lines.append(indent + self.names.checked(attribute(launch, shared)))
         stream = self.names.stream
         rest = f", {shared}, {stream}" if stream else f", {shared}" if shared != "0" else ""
         arguments = ", ".join(spell.text(argument) for argument in launch.arguments)
@@ -74,7 +76,7 @@ class _Writer:
         else:
             assert step.start is not None and step.update is not None and step.condition is not None
             start, condition = spell.text(step.start), inner.text(step.condition)
-            head = f"int {variable} = {start}; {condition}; {variable} = {inner.text(step.update)}"
+            head = f"int {variable} = {start}; {condition}; {_stepped(variable, inner.text(step.update))}"
         self.lines.append(f"{indent}for ({head}) {{")
         for part in step.body:
             self.step(part, indent + self.unit, inner)
@@ -86,12 +88,12 @@ class _Writer:
         size = spell.bytes(held.extent, held.dtype)
         stream = self.names.stream or "0"
         if isinstance(step, Fill):
-            self.lines.append(
-                f"{indent}cudaMemsetAsync({spell.text(name_of(name))}, {step.byte & 255}, {size}, {stream});"
-            )
+            call = f"cudaMemsetAsync({spell.text(name_of(name))}, {step.byte & 255}, {size}, {stream})"
+            self.lines.append(indent + self.names.checked(call))
         else:
             ends = f"{spell.text(name_of(step.target))}, {spell.text(name_of(step.source))}"
-            self.lines.append(f"{indent}cudaMemcpyAsync({ends}, {size}, cudaMemcpyDeviceToDevice, {stream});")
+            call = f"cudaMemcpyAsync({ends}, {size}, cudaMemcpyDeviceToDevice, {stream})"
+            self.lines.append(indent + self.names.checked(call))
 
 
 def statements(
@@ -115,6 +117,14 @@ def allocation(scratch: Scratch, names: Names, spell: Speller, indent: str) -> l
         f"{indent}{kind}* {name} = nullptr;",
         indent + names.checked(f"cudaMalloc(&{name}, {spell.bytes(scratch.extent, scratch.dtype)})"),
     ]
+
+
+def _stepped(variable: str, value: str) -> str:
+    """``d *= 2`` for ``d = d * 2``, as people write it."""
+    own = re.fullmatch(rf"{re.escape(variable)} ([-+*/]) (\w+)", value)
+    if own is None:
+        return f"{variable} = {value}"
+    return f"{own[1] * 2}{variable}" if own[1] in "+-" and own[2] == "1" else f"{variable} {own[1]}= {own[2]}"
 
 
 def _held(name: str, plan: Plan, workload: Workload) -> Scratch | Buffer:

@@ -93,7 +93,7 @@ def test_three_launches_become_one() -> None:
     assert (
         """\
 
-    cudaFuncSetAttribute(fused, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);
+    CHECK(cudaFuncSetAttribute(fused, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
     fused<<<dim3(filters, images), 128, 60000>>>(x, weight, bias, z, images, filters);
     CHECK(cudaGetLastError());
 """
@@ -172,7 +172,7 @@ def test_a_loop_with_scratch_of_its_own_becomes_launches() -> None:
         """\
     int* sums = nullptr;
     CHECK(cudaMalloc(&sums, sizeof(int) * ((n + 1023) / 1024)));
-    cudaMemsetAsync(sums, 0, sizeof(int) * ((n + 1023) / 1024), 0);
+    CHECK(cudaMemsetAsync(sums, 0, sizeof(int) * ((n + 1023) / 1024), 0));
     first<<<(n + 1023) / 1024, 256>>>(in, out, sums, n);
     second<<<(n + 1023) / 1024, 256>>>(out, sums, n);
     std::swap(in, out);
@@ -198,7 +198,7 @@ def test_a_loop_may_be_left_with_nothing_but_its_exchanges() -> None:
     )
     assert (
         """\
-    for (int distance = 1; distance < n; distance = distance * 2) {
+    for (int distance = 1; distance < n; distance *= 2) {
         std::swap(in, out);
     }
     second<<<(n + 1023) / 1024, 256>>>(in, sums, n);
