@@ -265,7 +265,7 @@ def _extrapolate(kind: Kind, points: Sequence[tuple[float, LaunchCounters]]) -> 
         old, new = get(small) / max(1, small.blocks_run), get(large) / max(1, large.blocks_run)
         return max(0, round(BLOCKS * at(1.0, old, new)))
 
-    for name in ("instructions", "sectors", "requests"):
+    for name in ("instructions", "sectors", "requests", "cache_lines"):
         here, old, new = (item.total(name) / max(1, item.blocks_run) for item in (middle, small, large))
         if abs(here - at(between, old, new)) > OFF_LINE * max(here, 1.0):
             return None
