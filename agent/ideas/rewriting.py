@@ -153,13 +153,18 @@ def splice_code(document: Document, kernel: Kernel, code: str) -> Document:
     lines that ``code`` begins with go to the file's own, but for those that are there."""
     names, plain = _without_headers(code.replace("\r\n", "\n"))
     wanted = [name for name in names if not includes(document, name, kernel.span.start)]
-    lines = "".join(f"#include <{name}>\n" for name in wanted)
-    place = header_place(document, kernel.span.start) if wanted else None
-    if place is None:
+    places = [(name, header_place(document, name, kernel.span.start)) for name in wanted]
+    end = line_end(document.text)
+    added = [
+        Edit(Span(place.span.end, place.span.end), f"#include <{name}>".encode() + end)
+        for name, place in places
+        if place is not None
+    ]
+    if not added:
+        lines = "".join(f"#include <{name}>\n" for name in wanted)
         return _spliced(document, kernel, f"{lines}\n{plain}" if wanted else plain)
-    added = Edit(Span(place.span.end, place.span.end), lines.encode().replace(b"\n", line_end(document.text)))
     written = _spliced(document, kernel, plain)
-    return parse(apply_edits(written.text, [added]), document.path, written)
+    return parse(apply_edits(written.text, added), document.path, written)
 
 
 def _without_headers(code: str) -> tuple[list[str], str]:

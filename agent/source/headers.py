@@ -38,13 +38,31 @@ def includes(document: Document, name: str, before: int) -> bool:
     return any(line.name == name and line.span.end <= before for line in header_lines(document))
 
 
-def header_place(document: Document, before: int) -> HeaderLine | None:
-    """The line behind which a further ``#include <...>`` belongs that is needed at offset ``before``: the last such
-    line of the file's head, which goes to the first definition. None where no line stands before that offset."""
+def header_place(document: Document, name: str, before: int) -> HeaderLine | None:
+    """The line behind which ``#include <name>`` belongs that is needed at offset ``before``: the last such line of the
+    file's head, which goes to the first definition; where the lines there are in order, the last one that comes before
+    it in that order. None where no line stands before that offset."""
     lines = [line for line in header_lines(document) if line.span.end <= before]
     head_end = next((node.start_byte for node in _top_level(document) if node.type in _DEFINITIONS), before)
     head = [line for line in lines if line.span.end <= head_end] or lines
-    return next((line for line in reversed(head) if not line.quoted), head[-1] if head else None)
+    last = next((line for line in reversed(head) if not line.quoted), head[-1] if head else None)
+    if last is None:
+        return None
+    block = _block(head, last)
+    names = [line.name for line in block]
+    if len(block) > 1 and names == sorted(names):
+        return next((line for line in reversed(block) if line.name < name), last)
+    return last
+
+
+def _block(lines: list[HeaderLine], last: HeaderLine) -> list[HeaderLine]:
+    """The lines of one kind that stand right above ``last``, and it."""
+    block = [last]
+    for line in reversed(lines[: lines.index(last)]):
+        if line.quoted != last.quoted or line.span.end != block[0].span.start:
+            break
+        block.insert(0, line)
+    return block
 
 
 def _top_level(document: Document) -> list[Node]:

@@ -118,7 +118,7 @@ KERNEL = "// Counts.\n__global__ void k(int* x) { x[0] += 1; }\n"
 def test_a_header_goes_with_the_files_own_and_helpers_above_the_kernel(end: str) -> None:
     before = "#include <cstdio>\n#include <vector>\n\n#define N 3\n\n"
     text = with_header((before + KERNEL).replace("\n", end), helper="__device__ int one() { return 1; }")
-    wanted = before.replace("<vector>\n", "<vector>\n#include <cuda_pipeline.h>\n")
+    wanted = before.replace("<cstdio>\n", "<cstdio>\n#include <cuda_pipeline.h>\n")
     assert text == (wanted + "__device__ int one() { return 1; }\n\n" + KERNEL).replace("\n", end)
 
 

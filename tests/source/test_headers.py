@@ -8,9 +8,9 @@ from agent.source.headers import header_lines, header_place, includes
 KERNEL = "__global__ void k(float* x) { x[0] = 1; }\n"
 
 
-def behind(text: str) -> str | None:
+def behind(text: str, name: str = "zlib.h") -> str | None:
     document = parse(text.encode())
-    place = header_place(document, document.kernels[0].span.start)
+    place = header_place(document, name, document.kernels[0].span.start)
     return None if place is None else document.slice_text(place.span)
 
 
@@ -48,3 +48,13 @@ def test_only_what_holds_whatever_is_defined_is_included() -> None:
     start = document.kernels[0].span.start
     assert [includes(document, name, start) for name in "abc"] == [True, False, False]
     assert [line.name for line in header_lines(document)] == ["a", "c"]
+
+
+def test_where_they_are_in_order_it_takes_its_place() -> None:
+    head = "#include <b.h>\n#include <cstdio>\n#include <vector>\n"
+    assert behind(head + KERNEL, "cuda_pipeline.h") == "#include <cstdio>\n"
+    assert behind(head + KERNEL, "zlib.h") == behind(head + KERNEL, "a.h") == "#include <vector>\n"
+    unordered = "#include <vector>\n#include <cstdio>\n#include <map>\n"
+    assert behind(unordered + KERNEL, "cuda_pipeline.h") == "#include <map>\n"
+    assert behind("#include <z.h>\n\n" + head + KERNEL, "cuda_pipeline.h") == "#include <cstdio>\n"
+    assert behind('#include "a.h"\n' + head + '#include "z.h"\n' + KERNEL, "cuda_pipeline.h") == "#include <cstdio>\n"
