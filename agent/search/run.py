@@ -16,6 +16,7 @@ from agent.ideas.idea import Candidate
 from agent.ideas.rewriting import code_in
 from agent.ideas.source import Request, program
 from agent.search import events
+from agent.search.constants import with_constants
 from agent.search.duplicates import machine_key
 from agent.search.facts import counters, facts
 from agent.search.formatting.formatter import Formatter, unformatted
@@ -25,6 +26,7 @@ from agent.search.node import Node
 from agent.search.options import SearchOptions
 from agent.search.select import changed_lines, front
 from agent.search.trace import Trace
+from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
 from agent.workload.workload import Workload
@@ -107,6 +109,7 @@ def request_for(parent: Node, run: Run) -> Request:
         scope=run.options.scope,
         tried=tuple(run.tried),
         lossy=run.options.lossy,
+        architectures=(run.setting.options.arch, run.setting.target.arch, *run.setting.architectures),
         applied=tuple(idea.name for idea in parent.candidate.ideas) if parent.candidate else (),
         facts=facts(parent, known) if known else (),
         counters=counters(parent, known) if known else (),
@@ -120,7 +123,12 @@ def child_of(candidate: Candidate, parent: Node, identifier: str, run: Run) -> N
     document = parent.program.document
     kernel = document.kernel(run.kernel.qualified_name)
     written = program(document, kernel, candidate, f"candidate {identifier}")
-    made = evolve(written, document=run.formatted(written.document, document))
+
+    def launched() -> Document:
+        return host_edits(run.original.program, written, run.workload).document
+
+    text = with_constants(document, kernel, written.document, launched)
+    made = evolve(written, document=run.formatted(text, document))
     if made.document is not written.document:
         candidate = evolve(candidate, code=code_in(made.document, document, kernel) or candidate.code)
     if parent.candidate is not None:

@@ -19,6 +19,10 @@ _DECLARED = re.compile(
     r"(?P<open>[=({])(?P<value>.*?)(?P<close>[)}]?)\s*;",
     re.DOTALL,
 )
+CONSTANT = re.compile(
+    r"(?:static\s+)?const(?:expr)?\s+(?:unsigned\s+int|unsigned|int|size_t)\s+(?P<name>\w+)\s*=\s*(?P<value>\d+)\s*;"
+)
+"""A whole number that the file names."""
 _OWN = frozenset({"dim3", "size_t", "int", "unsigned", "sizeof", "min", "max", "std"})
 
 
@@ -42,7 +46,10 @@ def with_names(before: Document, after: Document) -> Document:
 
 def _edits(before: Document, after: Document) -> list[Edit]:
     places = list(_places(before, after))
+    constants = _constants(after)
     for place in places:
+        if constants.get(place.name) == place.new:
+            return [Edit(place.span, place.name.encode())]
         alike = [one for one in places if (one.name, one.function) == (place.name, place.function)]
         declared = _declaration(after, place)
         if declared is None or len({one.new for one in alike}) != 1:
@@ -51,6 +58,17 @@ def _edits(before: Document, after: Document) -> list[Edit]:
             own = Edit(Span(declared.start_byte, declared.end_byte), text.encode())
             return [own, *(Edit(one.span, one.name.encode()) for one in alike)]
     return []
+
+
+def named_shapes(before: Document, after: Document) -> list[tuple[str, str]]:
+    """The name of each grid and block that ``before`` has and ``after`` has not, with what stands there now."""
+    return [(place.name, place.new) for place in _places(before, after)]
+
+
+def _constants(document: Document) -> dict[str, str]:
+    """The whole numbers that are named at the top level of the file."""
+    found = (CONSTANT.fullmatch(node_text(document, node).strip()) for node in document.tree.root_node.named_children)
+    return {one["name"]: one["value"] for one in found if one is not None}
 
 
 def _places(before: Document, after: Document) -> Iterator[_Place]:
