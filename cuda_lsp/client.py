@@ -19,6 +19,7 @@ class Client:
     encoding: str = UTF16
     configuration: bool = False
     watches_configuration: bool = False
+    watches_files: bool = False
     pulls_diagnostics: bool = False
     refreshes_lenses: bool = False
     inlay_hints: bool = False
@@ -57,6 +58,7 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         encoding=encoding,
         configuration=has("workspace.configuration"),
         watches_configuration=has("workspace.did_change_configuration.dynamic_registration"),
+        watches_files=has("workspace.did_change_watched_files.dynamic_registration"),
         pulls_diagnostics=pulls,
         refreshes_lenses=has("workspace.code_lens.refresh_support"),
         inlay_hints=has("text_document.inlay_hint"),

@@ -80,7 +80,7 @@ def of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> type
     return types.Diagnostic(
         range=snapshot.lines.range_of(finding.span),
         message=f"{finding.message} ({finding.cost})" if finding.cost else finding.message,
-        severity=_SEVERITIES[severity(server.session.settings, finding.rule, finding.severity.value)],
+        severity=_SEVERITIES[severity(server.session.ruling(snapshot.uri), finding.rule, finding.severity.value)],
         code=finding.rule,
         code_description=types.CodeDescription(address(finding.rule))
         if server.session.client.describes_codes

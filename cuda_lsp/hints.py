@@ -200,7 +200,7 @@ class HintStore:
         self._examined[snapshot.uri] = examined + 1
         from agent.analysis.rules import check
 
-        found = check(snapshot.document, kernel, selection=selection(self._session.settings))
+        found = check(snapshot.document, kernel, selection=selection(self._session.ruling(snapshot.uri)))
         entry = _Entry.made(digest, kernel.span.start, found, snapshot.lines)
         key = (kernel.qualified_name, snapshot.once(ordinals)[kernel.span.start])
         self._tables.setdefault(snapshot.uri, {})[key] = entry

@@ -51,7 +51,7 @@ def _careful(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tuple[Fi
     """The findings in their places now, with their repairs: those that moved along have none."""
     from agent.analysis.rules import check
 
-    return check(snapshot.document, kernel, selection=selection(server.session.settings))
+    return check(snapshot.document, kernel, selection=selection(server.session.ruling(snapshot.uri)))
 
 
 def _of(server: CudaServer, snapshot: Snapshot, kernel: Kernel, finding: Finding) -> Iterator[types.CodeAction]:

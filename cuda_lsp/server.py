@@ -81,6 +81,8 @@ class CudaServer(LanguageServer):
         self._refreshing: asyncio.TimerHandle | None = None
         self._tidying: asyncio.TimerHandle | None = None
         self.session = Session()
+        self.session.subscribe(self._opened)
+        self._complained: set[str] = set()
         self.hints = HintStore(self.session)
         self.facts = FactStore(self.session, self.hints, self.later, lambda uri: self.refresh())
         self.at_end(self.facts.end)
@@ -185,8 +187,27 @@ class CudaServer(LanguageServer):
 
     def look_again(self) -> None:
         """Something outside the documents changed (a header, a setting): find anew what is said about them."""
+        self.learn_rules(self.session.snapshots())
         self.facts.again()
         self.counts.again()
+
+    def learn_rules(self, snapshots: tuple[Snapshot, ...]) -> None:
+        """What their projects say about the rules; what is wrong there is said once."""
+        from cuda_lsp.project_rules import learn
+
+        news, complaints = learn(self.session, snapshots)
+        for complaint in complaints:
+            if complaint not in self._complained:
+                self._complained.add(complaint)
+                self.say(complaint)
+        if news:
+            self.hints.again()
+
+    def _opened(self, old: Snapshot | None, new: Snapshot | None) -> None:
+        if old is None and new is not None:
+            self.learn_rules((new,))
+        elif new is None and old is not None:
+            self.session.rules.pop(old.uri, None)
 
     # --- life ------------------------------------------------------------------------------------------------------
 

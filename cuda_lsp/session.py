@@ -103,6 +103,8 @@ class Session:
         self.settings = Settings()
         self.told_at_start: Any = None
         """The ``initializationOptions``: settings in the same shape as those that are asked for later."""
+        self.rules: dict[str, Settings] = {}
+        """By document: the settings with what its project says about the rules, where it says something."""
         self.folders: dict[str, str] = {}
         self._open: dict[str, Snapshot] = {}
         self._listeners: list[Listener] = []
@@ -113,6 +115,10 @@ class Session:
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         return tuple(self._open.values())
+
+    def ruling(self, uri: str) -> Settings:
+        """The settings that hold for the rules in one document."""
+        return self.rules.get(uri, self.settings)
 
     def subscribe(self, listener: Listener) -> None:
         """``listener(old, new)`` is called after every open (old is None), change and close (new is None)."""

@@ -260,7 +260,7 @@ class FactStore:
         return lambda: self._settled(snapshot, document)
 
     def _hint(self, snapshot: Snapshot, kernels: Sequence[Kernel], last: bool) -> Callable[[], None]:
-        settings = self._session.settings
+        settings = self._session.ruling(snapshot.uri)
         snapshot.document.state  # noqa: B018 -- what the next key is read from; found here, and not on the event loop
         found = find(snapshot.document, kernels, settings, lambda: self._session.snapshot(snapshot.uri) is not snapshot)
         return lambda: self._hinted(snapshot, found, last)
