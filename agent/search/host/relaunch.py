@@ -2,11 +2,12 @@
 
 import re
 
+from agent.ideas.rewriting import unused_name
 from agent.search.host.problem import Inexpressible
-from agent.search.host.sites import check_of, checked, statement_of
+from agent.search.host.sites import check_of, checked, sites_of, statement_of
 from agent.search.host.spelling import Speller
 from agent.source.document import Document
-from agent.source.edits import Edit
+from agent.source.edits import Edit, line_end
 from agent.source.launch import LaunchSite
 from agent.source.span import Span
 from agent.workload.expression import Expression, ExpressionError
@@ -14,6 +15,7 @@ from agent.workload.plan import Grid, Launch
 from agent.workload.types import split_arguments
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = re.compile(r"\w+")
 _DIM3 = re.compile(r"\s*dim3\s*[({](.*)[)}]\s*", re.DOTALL)
 FREE_SHARED = 48 * 1024
 """Dynamic shared bytes that a launch may ask for without the kernel's attribute being raised (CUDA C++ Programming
@@ -31,9 +33,11 @@ def site_edits(site: LaunchSite, before: Launch, after: Launch, spell: Speller, 
         if old != new
     ]
     if before.shared != after.shared:
-        edits.append(_shared(site, spell.text(after.shared)))
+        text = spell.text(after.shared)
         if needs_attribute(after, spell) and not needs_attribute(before, spell):
-            edits.append(_attribute(site, after, spell, document))
+            lines, text = _asked_for(site, after, text, document)
+            edits.append(_before(site, lines, document))
+        edits.append(_shared(site, text))
     for index, (old_argument, new_argument) in enumerate(zip(before.arguments, after.arguments, strict=True)):
         if old_argument != new_argument:
             edits.append(_edit(site.argument_spans[index], spell.text(new_argument)))
@@ -52,7 +56,19 @@ def attribute(launch: Launch, shared: str) -> str:
     return f"cudaFuncSetAttribute({launch.kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared})"
 
 
-def _attribute(site: LaunchSite, after: Launch, spell: Speller, document: Document) -> Edit:
+def _asked_for(site: LaunchSite, after: Launch, shared: str, document: Document) -> tuple[list[str], str]:
+    """The lines without which a launch with much dynamic shared memory fails, and how its bytes are spelled then: under
+    a name, where they are computed and no other launch would name them too."""
+    lines = []
+    if not _PLAIN.fullmatch(shared) and len(sites_of(document, after.kernel)) == 1:
+        name = unused_name("shared_bytes", set(_IDENTIFIER.findall(document.text.decode("utf-8", "replace"))))
+        lines = [f"const int {name} = {shared};"]
+        shared = name
+    return [*lines, checked(attribute(after, shared), check_of(document))], shared
+
+
+def _before(site: LaunchSite, lines: list[str], document: Document) -> Edit:
+    """Lines before the launch's statement, indented as it is; on its line where it does not begin one."""
     statement = statement_of(document, site)
     if statement.parent is None or statement.parent.type != "compound_statement":
         raise Inexpressible(
@@ -60,9 +76,8 @@ def _attribute(site: LaunchSite, after: Launch, spell: Speller, document: Docume
         )
     start = statement.start_byte
     line = document.text[document.line_starts[document.line(start) - 1] : start]
-    indent = line if not line.strip() else b" "
-    text = checked(attribute(after, spell.text(after.shared)), check_of(document)).encode()
-    return Edit(Span(start, start), text + (b"\n" if not line.strip() else b"") + indent)
+    between = b" " if line.strip() else line_end(document.text) + line
+    return Edit(Span(start, start), b"".join(one.encode() + between for one in lines))
 
 
 def _shared(site: LaunchSite, text: str) -> Edit:

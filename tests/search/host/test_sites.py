@@ -84,3 +84,29 @@ def test_several_launch_sites_are_exchanged_all_or_left_to_the_user() -> None:
 
 def test_an_unchanged_plan_changes_nothing() -> None:
     assert relaunched("    k<<<n, 8>>>(x, n, m);", lambda launch: launch) == ("k<<<n, 8>>>(x, n, m);", "")
+
+
+def shared(text: str) -> object:
+    return lambda launch: evolve(launch, shared=Expression.parse(text))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_much_shared_memory_is_asked_for_under_a_name(end: str) -> None:
+    launch = f"    k<<<n, 8>>>(x, n, m);{end}"
+    line, by_hand = relaunched(launch, shared("n * 400"))
+    assert (line.replace("\r", ""), by_hand) == (
+        "const int shared_bytes = n * 400;\n"
+        "    cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);\n"
+        "    k<<<n, 8, shared_bytes>>>(x, n, m);",
+        "",
+    )
+    assert relaunched(launch, shared("n"))[0] == "k<<<n, 8, n>>>(x, n, m);"
+    plain, _ = relaunched(f"    int shared_bytes = 3;{end}    k<<<n, 8>>>(x, n, m);", shared("60000"))
+    assert "MaxDynamicSharedMemorySize, 60000);" in plain and "k<<<n, 8, 60000>>>" in plain
+    taken, _ = relaunched(f"    int shared_bytes = 3;{end}    k<<<n, 8>>>(x, n, m);", shared("n * 401"))
+    assert "const int shared_bytes_2 = n * 401;" in taken
+
+
+def test_two_launches_of_much_shared_memory_name_nothing_twice() -> None:
+    line, _ = relaunched("    k<<<n, 8>>>(x, n, m);\n    k<<<n, 8>>>(x, n, m);", shared("n * 400"))
+    assert line.count("MaxDynamicSharedMemorySize, n * 400);") == line.count("k<<<n, 8, n * 400>>>") == 2
