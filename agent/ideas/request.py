@@ -15,7 +15,8 @@ class Request:
     """A kernel to improve. For a later round, ``document``, ``kernel`` and ``plan`` are those of the parent
     candidate; the workload stays the original's. ``tried`` holds (title, how it ended) of what was tried on this
     kernel before, ``applied`` the names of the ideas that the parent holds, oldest first. ``lossy``: the user allows
-    less precise arithmetic (tf32, half) and asks for it.
+    less precise arithmetic (tf32, half) and asks for it. ``architectures`` (``sm_90``) are all that a rewrite must run
+    on, none where that is not known.
 
     For whoever reasons in words: ``facts`` are what is known of the kernel as it is, a sentence each; ``counters``
     (name, value) what was counted of it; ``target`` the card. ``adviser`` is asked for ideas beside the catalogue."""
@@ -28,6 +29,7 @@ class Request:
     tried: tuple[tuple[str, str], ...] = ()
     lossy: bool = False
     applied: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     counters: tuple[tuple[str, float], ...] = ()
     target: str = ""

@@ -55,6 +55,7 @@ def search(
     ``adviser`` is asked for ideas beside the catalogue. ``kept`` is given the verdicts that it wants, for records to be
     written when the search is over."""
     root = Node("0", original, None, None, None)
+    options = evolve(options, lossy=options.lossy or workload.lossy)
     run = Run(kernel, workload, root, setting, options, trace, emit, adviser, kept)
     run.emit(
         events.Started(

@@ -15,13 +15,16 @@ Lines = list[str]
 @frozen(eq=False)
 class Draft:
     """What all parts of the new kernel are written from. ``cells`` names the accumulator of each element of global
-    memory that the nest changes."""
+    memory that the nest changes. ``upright`` are the loads (by ``key``) whose tile holds a place's turns side by side
+    (``[place][turn]``); ``brought`` is what becomes of an element on its way into a tile, ``{}`` being the element."""
 
     product: Product
     tile: Tile
     names: Names
     same_launch: bool
     cells: dict[int, str]
+    upright: frozenset[int] = frozenset()
+    brought: str = "{}"
 
 
 def own_place(draft: Draft, rows: bool) -> str:

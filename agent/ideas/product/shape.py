@@ -57,8 +57,8 @@ class Product:
         return self.view.facts
 
 
-def product(view: View) -> Product | str:
-    """The product that a kernel computes, or why it is none."""
+def product(view: View, widths: tuple[int, ...] = (4, 8)) -> Product | str:
+    """The product that a kernel computes, or why it is none. ``widths``: bytes that an element may have."""
     facts = view.facts
     obstacle = obstacles(view) or _synchronises(facts)
     if obstacle is not None:
@@ -73,7 +73,7 @@ def product(view: View) -> Product | str:
     if isinstance(split, str):
         return split
     left, right, outer = split
-    reason = _types(framed, view) or _aliases(framed, view) or _loose_coordinates(framed, left, right, facts)
+    reason = _types(framed, view, widths) or _aliases(framed, view) or _loose_coordinates(framed, left, right, facts)
     if reason is not None:
         return reason
     return _bounded(view, framed, left, right, outer)
@@ -143,22 +143,22 @@ def _loose_coordinates(framed: Frame, left: Side, right: Side, facts: Facts) -> 
     return None
 
 
-def _types(framed: Frame, view: View) -> str | None:
-    """Elements and accumulators are numbers of 4 or 8 bytes, under whatever name."""
+def _types(framed: Frame, view: View, widths: tuple[int, ...]) -> str | None:
+    """Elements and accumulators are numbers of so many bytes, under whatever name."""
     named: set[str] = set()
     for access in (*(load.access for load in framed.nest.loads if load.over), *framed.nest.cells):
-        if not _is_number(access, view):
+        if not _is_number(access, view, widths):
             return f"elements of type {access.element} are not staged"
         named.add(access.element)
     other = next((one for one in framed.nest.accumulators if one.type not in {*named, *TYPES}), None)
     return None if other is None else f"an accumulator of type {other.type} is not blocked"
 
 
-def _is_number(access: Access, view: View) -> bool:
+def _is_number(access: Access, view: View, widths: tuple[int, ...]) -> bool:
     if access.element in TYPES:
         return True
     dtype = from_c_type(access.element)
-    return (dtype is None or "x" not in dtype) and view.element_bytes(access) in (4, 8)
+    return (dtype is None or "x" not in dtype) and view.element_bytes(access) in widths
 
 
 def _aliases(framed: Frame, view: View) -> str | None:

@@ -6,13 +6,14 @@ from agent.ideas.product.draft import Draft, Lines, bracketed, defined
 from agent.ideas.product.names import key
 from agent.ideas.product.shape import Side
 from agent.ideas.product.texts import coordinates_at, inside, text_at
+from agent.workload.dtypes import from_c_type
 
 
 def stage(draft: Draft, side: Side, extent: str, first: str, place: str) -> Lines:
     """Every thread brings in its share of each operand of one side."""
     lines: Lines = []
     for turns_first in (True, False):
-        loads = [load for load in side.loads if _along_turns(load, draft) is turns_first]
+        loads = [load for load in side.loads if along_turns(load, draft) is turns_first]
         if loads:
             lines += _share(draft, side, loads, (extent, first, place), turns_first)
     return lines
@@ -76,19 +77,23 @@ def _copies(draft: Draft, side: Side, loads: list[Load], turn: str, at: str) -> 
         *(one.spelled for one in (*side.counts, *product.always)),
     ]
     condition = " && ".join(bracketed(one) for one in holds)
-    copies = [
-        f"{own.tiles[key(load)]}[{turn}][{at}] = {condition} ? {text_at(product, load.nodes[0])} : "
-        f"{_zero(load.access.element)};"
-        for load in loads
-    ]
+    copies = []
+    for load in loads:
+        place = f"[{at}][{turn}]" if key(load) in draft.upright else f"[{turn}][{at}]"
+        element = draft.brought.format(text_at(product, load.nodes[0]))
+        copies.append(f"{own.tiles[key(load)]}{place} = {condition} ? {element} : {_zero(load.access.element)};")
     return [*defined(draft, [*nodes, *tests], {}), *copies]
 
 
 def _zero(element: str) -> str:
-    return {"float": "0.0f", "double": "0.0", "int": "0"}.get(element, f"{element}(0)" if " " not in element else "0u")
+    known = {"float": "0.0f", "double": "0.0", "int": "0"}
+    dtype = from_c_type(element)
+    if dtype in ("f16", "bf16"):  # their constructors may be switched off
+        return "__float2half(0.0f)" if dtype == "f16" else "__float2bfloat16(0.0f)"
+    return known.get(element, f"{element}(0)" if " " not in element else "0u")
 
 
-def _along_turns(load: Load, draft: Draft) -> bool:
+def along_turns(load: Load, draft: Draft) -> bool:
     """Whether neighbouring turns read neighbouring elements, and neighbouring places do not. A place that has to be
     split into coordinates is better kept by each thread."""
     index = load.access.index

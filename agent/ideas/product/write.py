@@ -44,15 +44,19 @@ def tiled(product: Product, tile: Tile, same_launch: bool) -> Rewrite:
     """The kernel with its nest tiled. ``same_launch``: block and grid stay, each thread has one output."""
     chosen = names(product)
     draft = Draft(product, tile, chosen, same_launch, chosen.cells)
-    body = product.facts.body
-    inner = [child for child in body.named_children if child.type != "comment"]
-    unit = indent_unit(product.view.document, product.view.kernel)
-    lines = _indented([*_head(draft), "", *_opening(draft), *_turns(draft), *_closing(draft)])
-    width = max(100, *(len(line) for line in product.view.document.slice_text(product.view.kernel.span).split("\n")))
-    text = with_unit("\n".join(piece for line in lines for piece in wrapped(line, width)), unit)
+    lines = [*_head(draft), "", *_opening(draft), *turns(draft, _compute(draft)), *_closing(draft)]
+    return rewrite(product, lines, None if same_launch else relaunched(product, tile))
+
+
+def rewrite(product: Product, body: Lines, plan: Plan | None, headers: tuple[str, ...] = ()) -> Rewrite:
+    """The kernel with ``body`` (lines without indentation) for what it did, in its own indentation."""
+    document, kernel = product.view.document, product.view.kernel
+    inner = [child for child in product.facts.body.named_children if child.type != "comment"]
+    width = max(100, *(len(line) for line in document.slice_text(kernel.span).split("\n")))
+    lines = [piece for line in _indented(body) for piece in wrapped(line, width)]
+    text = with_unit("\n".join(lines), indent_unit(document, kernel))
     edit = Edit(Span(inner[0].start_byte, inner[-1].end_byte), text.strip("\n ").lstrip("\t").encode())
-    plan: Plan | None = None if same_launch else relaunched(product, tile)
-    return Rewrite((edit,), plan=plan)
+    return Rewrite((edit,), plan=plan, headers=headers)
 
 
 def _indented(lines: Lines) -> Lines:
@@ -87,7 +91,7 @@ def _head(draft: Draft) -> Lines:
             for load in side.loads
         ]
     lines += _indices(draft)
-    lines += _outer(draft)
+    lines += outer_places(draft)
     lines += [text_at(product, one) for one in product.frame.before if uniform(product, one)]
     return lines
 
@@ -110,7 +114,7 @@ def _indices(draft: Draft) -> Lines:
     ]
 
 
-def _outer(draft: Draft) -> Lines:
+def outer_places(draft: Draft) -> Lines:
     """Coordinates that each block has one value of."""
     product = draft.product
     if draft.same_launch:
@@ -141,7 +145,7 @@ def _opening(draft: Draft) -> Lines:
             lines.append(f"{symbol.type} {symbol.name} = {text_at(product, symbol.init)};")
             continue
         lines.append(f"{symbol.type} {symbol.name}{extent} = {{}};")
-        if symbol.init is not None and not _is_zero(text_at(product, symbol.init)):
+        if symbol.init is not None and not is_zero(text_at(product, symbol.init)):
             start = substituted(product, symbol.init, symbol.init, swaps)
             starts.append(f"{symbol.name}{element(draft)} = {start};")
             sources.append(symbol.init)
@@ -154,8 +158,8 @@ def _opening(draft: Draft) -> Lines:
     for statement in product.frame.opening:
         if _sets_loop_variable(draft, statement):
             continue
-        plain = _plainly_set(statement)
-        if plain is None or not _is_zero(text_at(product, plain)):
+        plain = plainly_set(statement)
+        if plain is None or not is_zero(text_at(product, plain)):
             starts.append(substituted(product, statement, statement, swaps))
             sources.append(statement if plain is None else plain)
     if not starts:
@@ -174,11 +178,11 @@ def _says_the_same(draft: Draft, node: Node) -> bool:
     return not (reached.over & {*product.rows.digits, *product.cols.digits} or reached.turns or reached.loose)
 
 
-def _is_zero(written: str) -> bool:
+def is_zero(written: str) -> bool:
     return written.strip().rstrip("fFlLuU").rstrip("0").rstrip(".").strip("0") == "" and written.strip()[:1] in "0."
 
 
-def _plainly_set(statement: Node) -> Node | None:
+def plainly_set(statement: Node) -> Node | None:
     """The value of ``target = value;``."""
     assignment = expression_of(statement)
     operator = None if assignment is None else assignment.child_by_field_name("operator")
@@ -206,8 +210,8 @@ def _sets_loop_variable(draft: Draft, statement: Node) -> bool:
     return any(loop.variable is symbol for loop in draft.product.frame.nest.loops)
 
 
-def _turns(draft: Draft) -> Lines:
-    """The nest: steps of staging and computing."""
+def turns(draft: Draft, compute: Lines) -> Lines:
+    """The nest: steps of staging and of ``compute``."""
     product, own = draft.product, draft.names
     step = product.step
     around = [loop for loop in product.frame.nest.loops if loop is not step]
@@ -219,7 +223,7 @@ def _turns(draft: Draft) -> Lines:
         *stage(draft, product.rows, own.rows, own.first_row, own.place_row),
         *stage(draft, product.cols, own.cols, own.first_col, own.place_col),
         "__syncthreads();",
-        *_compute(draft),
+        *compute,
         "__syncthreads();",
         "}",
     ]

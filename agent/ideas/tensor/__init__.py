@@ -1,0 +1,1 @@
+"""Products on the tensor cores, through the C++ interface of ``mma.h``."""
