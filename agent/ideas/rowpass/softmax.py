@@ -138,6 +138,7 @@ def online_match(found: Online, view: View) -> Match:
         why=why,
         expects=less_traffic(passes, saved),
         variants=(
+            *_in_batches(found, view),
             Variant(
                 "rescale when the maximum rises",
                 "a branch, seldom taken: the sum is rescaled only when a larger element comes",
@@ -150,7 +151,6 @@ def online_match(found: Online, view: View) -> Match:
                 Scope.DROP_IN,
                 lambda: _write(found, view, _selecting),
             ),
-            *_in_batches(found, view),
         ),
     )
 
