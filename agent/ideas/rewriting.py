@@ -13,6 +13,7 @@ from agent.source.kernel import Kernel
 from agent.source.span import Span
 from agent.workload.plan import Plan
 
+_COUNTERS = ("k", "j", "m", "p", "q")
 _INCLUDE = re.compile(r"#include <([\w./]+)>\n+")
 
 
@@ -99,6 +100,12 @@ def indent_unit(document: Document, kernel: Kernel) -> str:
 def fresh_name(wanted: str, document: Document, *taken: str) -> str:
     """``wanted``, or with a number behind it, such that no identifier of the file is called so."""
     return unused_name(wanted, {*_identifiers(document.text), *taken})
+
+
+def fresh_counter(document: Document, kernel: Kernel, *taken: str) -> str:
+    """A name for the counter of a short loop: ``k``, or another letter before one with a number."""
+    letters = (fresh_local(letter, document, kernel, *taken) for letter in _COUNTERS)
+    return next((name for name in letters if len(name) == 1), fresh_local(_COUNTERS[0], document, kernel, *taken))
 
 
 def fresh_local(wanted: str, document: Document, kernel: Kernel, *taken: str) -> str:

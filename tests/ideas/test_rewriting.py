@@ -9,6 +9,7 @@ from agent.ideas.rewriting import (
     code_in,
     code_of,
     comment_start,
+    fresh_counter,
     fresh_local,
     fresh_name,
     indent_unit,
@@ -87,6 +88,8 @@ def test_names_are_new() -> None:
     document, kernel, _ = opened()
     assert fresh_name("other", document) == "other_2" and fresh_local("other", document, kernel) == "other"
     assert fresh_local("i", document, kernel) == "i_2" and fresh_local("LIMIT", document, kernel) == "LIMIT_2"
+    assert fresh_counter(document, kernel) == "k" and fresh_counter(document, kernel, "k") == "j"
+    assert fresh_counter(document, kernel, *"kjmpq") == "k_2"
     assert fresh_name("new", document, "new", "new_2") == "new_3"
 
 

@@ -13,7 +13,7 @@ from agent.ideas.elements.places import end_of
 from agent.ideas.elements.reach import blocks_for
 from agent.ideas.elements.restrict import restricted
 from agent.ideas.plans import each_launch
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_of, replace_between, source_text
+from agent.ideas.rewriting import Rewrite, fresh_counter, fresh_local, indent_of, replace_between, source_text
 from agent.ideas.view import View
 from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch, Plan
@@ -23,7 +23,7 @@ def coarsened(view: View, site: Site, outputs: int) -> Rewrite:
     """``outputs`` neighbours along the site's axis a thread."""
     document, kernel, variable = view.document, view.kernel, site.place.symbol
     first = fresh_local(f"{variable.name}_first", document, kernel)
-    counter = fresh_local("k", document, kernel, first)
+    counter = fresh_counter(document, kernel, first)
     lines = lines_for(view)
     start = f"{outputs} * ({source_text(document, site.place.init)})"
     replaced = {

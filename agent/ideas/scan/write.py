@@ -47,6 +47,7 @@ def _names(view: View) -> dict[str, str]:
         "totals": f"{kernel}Totals" if camel else f"{kernel}_totals",
         "sums": styled("tile_sums", view),
         "ends": styled("tile_totals", view),
+        "count": styled("tiles", view),
     }
     taken = [*view.sizes, *(one.name for one in view.request.workload.buffers)]
     found: dict[str, str] = {}
@@ -168,7 +169,8 @@ def _plan(view: View, found: Scan, names: dict[str, str], items: int) -> Plan:
     source = found.launch.arguments[places[found.step.source.name]]
     target = found.launch.arguments[places[found.step.target.name]]
     tile = THREADS * items
-    tiles: Expression = build("/", [build("+", [found.count, number(tile - 1)]), number(tile)])
+    count: Expression = build("/", [build("+", [found.count, number(tile - 1)]), number(tile)])
+    tiles = name(names["count"])
     sums, ends = name(names["sums"]), name(names["ends"])
 
     def launch(kernel: str, grid: Expression, block: int, *arguments: Expression) -> Launch:
@@ -188,4 +190,5 @@ def _plan(view: View, found: Scan, names: dict[str, str], items: int) -> Plan:
         view.request.plan,
         steps=(*whole[:place], *steps, *whole[place + 1 :]),
         scratch=(*view.request.plan.scratch, *scratch),
+        locals=(*view.request.plan.locals, (names["count"], count)),
     )

@@ -28,6 +28,7 @@ __device__ __forceinline__ {pack}<T, width> {load}(const T* first, long long cou
 }}
 """
 STORE = """\
+// Writes elements from `first` on: whole where there is room for all and it is aligned, else the first `count` alone.
 template <int width, typename T>
 __device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values, long long count) {{
     if (count >= width && (size_t)first % alignof({pack}<T, width>) == 0) {{
@@ -41,6 +42,7 @@ __device__ __forceinline__ void {store}(T* first, const {pack}<T, width>& values
 }}
 """
 WHOLE = """
+// The elements from `first` on as one pack: all of them are there, and aligned.
 template <int width, typename T>
 __device__ __forceinline__ {pack}<T, width>& {load}(T* first) {{
     return *reinterpret_cast<{pack}<T, width>*>(first);

@@ -16,6 +16,7 @@ from agent.ideas.elements.reach import blocks_for
 from agent.ideas.plans import each_launch
 from agent.ideas.rewriting import (
     Rewrite,
+    fresh_counter,
     fresh_local,
     indent_of,
     indented,
@@ -105,7 +106,7 @@ def strided(view: View, loop: Loop) -> tuple[str, str]:
 def work(view: View, site: Site, first: str, moves: Moving, lines: Lines, held: Held | None) -> list[str]:
     """Loads, the work on each element, stores."""
     document, kernel, width = view.document, view.kernel, moves.width
-    counter = fresh_local("k", document, kernel)
+    counter = fresh_counter(document, kernel)
     count = f"{width}" if site.limit is None else f"{_summand(view, site.limit)} - {first}"
     packs: dict[Symbol, list[str]] = {}
     replaced: dict[tuple[int, int], str] = {}
