@@ -7,7 +7,9 @@ Practices Guide, on integer division; with 64 bits, where the guide gives none, 
 figures are defensible the smaller one stands here: what is taken out of a loop must not be made dearer than it is.
 """
 
+import re
 from collections.abc import Mapping
+from math import prod
 from typing import NamedTuple
 
 
@@ -49,3 +51,23 @@ def further(compound: Mapping[str, int]) -> Steps:
     """What all counted instructions of that kind come to, in warp-instructions beyond their own."""
     found = [(steps(opcode), count) for opcode, count in compound.items()]
     return Steps(*(sum(one[place] * count for one, count in found) for place in range(3)))
+
+
+_MATRICES = re.compile(r"w?mma\..*?\bm(\d+)n(\d+)k(\d+)\.(.+)")
+_NO_TYPES = frozenset(("row", "col", "satfinite"))
+_HALVES = {"tf32": 2.0, "f64": 16.0, "s8": 0.5, "u8": 0.5, "e4m3": 0.5, "e5m2": 0.5}
+"""How many products of halves a tensor core makes in the time of one of another type: by the rates in NVIDIA's A100 and
+H100 whitepapers."""
+
+
+def products(compound: Mapping[str, int]) -> float:
+    """What tensor cores multiply in these warp-instructions, in products of halves; types whose rate is not known count
+    as halves."""
+    total = 0.0
+    for opcode, count in compound.items():
+        if (found := _MATRICES.fullmatch(opcode)) is not None:
+            *extents, types = found.groups()
+            kinds = [one for one in types.split(".") if one not in _NO_TYPES]
+            factor = kinds[1] if len(kinds) == 4 else "f16"  # result, factors, sum; of halves the two ends alone
+            total += count * prod(map(int, extents)) * _HALVES.get(factor, 1.0)
+    return total

@@ -10,6 +10,9 @@ The time of a launch is the largest of these, for the whole grid, plus a fixed c
     instruction issue     one a clock and scheduler; what PTX has in one and cards in several counts as several
     arithmetic            lanes of each pipe; whole numbers are multiplied in the pipes of single precision, all else is
                           done to them in a pipe of its own (Nsight Compute documentation, "Pipelines": FMA and ALU)
+    tensor cores          products, at the dense rate of the card's whitepaper, which ``mma`` reaches on cards up to
+                          sm_89; on an H100 about 63 % of it (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper
+                          GPU Architecture", 2024)
     barriers, shuffles    16 and 32 threads a clock (CUDA C++ Programming Guide, "Synchronization Instruction" and
                           "Throughput of Native Arithmetic Instructions", from compute capability 7 on)
     atomics               the operations in one sector, one a clock (NVIDIA's Kepler GK110 whitepaper: atomics on one
@@ -26,7 +29,7 @@ from attrs import field, frozen
 
 from agent.evaluation.caches import LINE, SECTOR, Moved, moved
 from agent.evaluation.chain import chain
-from agent.evaluation.opcodes import further
+from agent.evaluation.opcodes import further, products
 from agent.execution.compiler.result import Resources
 from agent.execution.device import LaunchCounters
 from agent.execution.occupancy import occupancy
@@ -123,6 +126,7 @@ def _clocks(counted: LaunchCounters, scale: float, blocks: int, target: Target) 
         "fp32 throughput": pipe(("fp32", "multiply"), sm.fp32, more.fp32),
         "fp64 throughput": pipe(("fp64",), sm.fp64, more.fp64),
         "integer throughput": max(pipe(("int",), sm.int32, more.integer), pipe(("multiply",), sm.int32)),
+        "tensor cores": each(products(counted.compound)) / target.tensor,
         "special functions": pipe(("special", "convert"), sm.sfu),
         "barriers": pipe(("barrier",), BARRIER_THREADS),
         "warp shuffles": pipe(("shuffle",), SHUFFLE_LANES),

@@ -206,10 +206,10 @@ class LaunchCounters:
 
     ``queued`` counts the operations of atomics on each buffer that wait for one another where they meet in a 32-byte
     sector (see ``emulator.contention``), ``queued_at_one`` those in the sector that got most, among the sectors that
-    every block that ran went to. ``compound`` counts warp-instructions that cards carry out in several steps, by
-    opcode (``div.rn.f32``); ``mix`` has them once. Conversions between whole numbers are ``other``:
-    most become part of the instruction that uses them. ``instructions`` are all of the kernel's, in their order in the
-    PTX with calls laid inline, also those that no warp came to (empty where counts were extrapolated).
+    every block that ran went to. ``compound`` counts warp-instructions that cards carry out in several steps, and
+    those of tensor cores, by opcode (``div.rn.f32``); ``mix`` has them once. Conversions between whole numbers are
+    ``other``: most become part of the instruction that uses them. ``instructions`` are all of the kernel's, in their
+    order in the PTX with calls laid inline, also those that no warp came to (empty where counts were extrapolated).
     """
 
     kernel: str

@@ -114,6 +114,7 @@ MEASURES: Mapping[str, tuple[str, Callable[[Facts], int]]] = {
     "integer throughput": ("whole-number instructions", lambda facts: facts.mix.get("int", 0)),
     "fp32 throughput": ("fp32 instructions", lambda facts: facts.mix.get("fp32", 0)),
     "fp64 throughput": ("fp64 instructions", lambda facts: facts.mix.get("fp64", 0)),
+    "tensor cores": ("tensor instructions", lambda facts: facts.mix.get("tensor", 0)),
     "special functions": ("special instructions", lambda facts: facts.mix.get("special", 0)),
     "warp shuffles": ("shuffles", lambda facts: facts.mix.get("shuffle", 0)),
     "barriers": ("barriers", lambda facts: facts.barriers),

@@ -173,6 +173,25 @@ def test_divisions_cost_what_they_become() -> None:
     assert found_with["fp32 throughput"] == pytest.approx(56 * 32 / 128 * BLOCKS / SMS / CLOCK)
 
 
+@pytest.mark.parametrize(
+    ("opcode", "halves"),
+    [
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", 4096),
+        ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.bf16.bf16.f32", 4096),
+        ("wmma.mma.sync.aligned.col.row.m16n16k8.f32.tf32.tf32.f32", 2 * 2048),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 2048),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", 16 * 256),
+        ("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32", 2048),
+        ("div.rn.f32", 0),
+    ],
+)
+def test_tensor_cores_multiply_at_the_rate_of_their_type(opcode: str, halves: int) -> None:
+    """An H200's SM makes 2048 products of halves a clock: 989 TFLOPS over 132 SMs, 1830 MHz and two operations each."""
+    terms = found(evolve(ONE, mix={"tensor": 8}, compound={opcode: 8})).terms
+    assert terms["tensor cores"] == pytest.approx(8 * halves * BLOCKS / 2048 / SMS / CLOCK)
+    assert terms["special functions"] == 0
+
+
 def test_addresses_are_no_part_of_the_arithmetic_floor() -> None:
     """16 multiplications of addresses share the pipe of 32 of numbers, which alone are needed. A grid of half as many
     blocks as SMs takes as long, and could take half as long on all of them."""

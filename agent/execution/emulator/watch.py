@@ -211,7 +211,7 @@ def launch_counters(
                 counts["thread_instructions"] += lanes
                 kind = class_of(site.instruction)
                 mix[kind] = mix.get(kind, 0) + warps
-                if site.instruction.base in _COMPOUND:
+                if site.instruction.base in _COMPOUND or kind == "tensor":
                     opcode = site.instruction.opcode
                     compound[opcode] = compound.get(opcode, 0) + warps
         for line in waits(part.sites):
