@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.execution.gpu import open_gpu, why_no_gpu
 from tests.chaos.blows import KINDS, Blow, drawn
 from tests.chaos.changes import change
-from tests.chaos.storm import Told, storm
+from tests.chaos.storm import Told, Toll, storm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 JOBS = int(os.environ.get("CUDA_LSP_CHAOS", "8"))
@@ -18,9 +19,19 @@ SEED = int(os.environ.get("CUDA_LSP_SEED", "7"))
 
 
 def test_whatever_befalls_the_processes_verdicts_are_right_or_missing(tmp_path: Path) -> None:
-    toll = storm(tmp_path, JOBS, SEED, "emulator", 15.0, 5.0, ("worker", "compiler"))
+    holds(storm(tmp_path, JOBS, SEED, "emulator", 15.0, 5.0, ("worker", "compiler")))
+
+
+@pytest.mark.gpu
+def test_nor_does_a_card_change_that(tmp_path: Path) -> None:
+    if open_gpu() is None:
+        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
+    holds(storm(tmp_path, JOBS, SEED, "gpu", 25.0, 10.0, ("worker", "compiler", "runner")))
+
+
+def holds(toll: Toll) -> None:
     assert not [one for one in toll.told if one.wrong], "a verdict is wrong"
-    assert [one.ends for one in toll.told] == [1] * JOBS, "each is told once"
+    assert [one.ends for one in toll.told] == [1] * len(toll.told), "each is told once"
     assert not [one for one in toll.told if not one.message], "and in words"
     assert [one.reason for one in toll.after] == ["right", "wrong"], "what comes after is as ever"
     assert (toll.left, toll.files) == ((), ())
