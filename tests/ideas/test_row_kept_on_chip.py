@@ -384,6 +384,21 @@ def test_the_block_keeps_its_size(case: str) -> None:
     assert {candidate.variant for candidate in candidates(request, NAME)} <= {"whole row", "same threads"}
 
 
+@pytest.mark.parametrize("use", ["", "total += size;"])
+def test_a_name_for_the_number_of_threads(use: str) -> None:
+    """It grows with the block like the number itself, unless something else is made of it."""
+    text = plain(between=use).replace("const int t =", "int size = blockDim.x;\n    const int t =")
+    request = ask(text.replace("i += blockDim.x", "i += size").replace("h = blockDim.x / 2", "h = size / 2"))
+    if use:
+        assert "too few" in refusal(request, NAME)  # its own number of threads cannot keep the SM busy
+        return
+    (candidate,) = candidates(request, NAME)
+    assert candidate.variant == "whole row in larger blocks"
+    x = np.random.default_rng(1).uniform(1, 2, (2, 703)).astype(np.float32)
+    y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=703)["y"].reshape(2, 703)
+    np.testing.assert_allclose(y, x / x.astype(np.float64).sum(axis=1, keepdims=True), rtol=1e-5)
+
+
 def test_launch_bounds_are_respected() -> None:
     text = plain().replace("__global__ void", "__global__ void __launch_bounds__(128)").replace("60000", "9000")
     assert {candidate.variant for candidate in candidates(ask(text), NAME)} <= {"whole row", "same threads"}

@@ -159,14 +159,29 @@ def _tests_zero(node: Node, facts: Facts) -> bool:
 def _extent_uses(facts: Facts, loops: list[Loop], trees: tuple[TreeReduction, ...]) -> str | None:
     """Each use of the block's extent must be a loop's step or inside a tree. (A number in its place would not have been
     taken for the step of such a loop.)"""
-    for node in descendants(facts.body, "field_expression"):
-        if text(node.child_by_field_name("argument")) != "blockDim":
+    for node in descendants(facts.body, "field_expression", "identifier"):
+        if not _is_extent(node, facts):
             continue
         if any(contains(tree.statement, node) or _sets_up(tree, node) for tree in trees):
             continue
         if not any(contains(loop.update, node) for loop in loops):
             return f"`{text(statement_of(node)).splitlines()[0]}` uses the block's extent"
     return None
+
+
+def _is_extent(node: Node, facts: Facts) -> bool:
+    """``blockDim.x``, or a use of a local that stands for it alone; not where that is declared."""
+    if node.type == "field_expression":
+        return text(node.child_by_field_name("argument")) == "blockDim" and not any(
+            symbol.init == node and _for_extent(symbol) for symbol in facts.symbols.all()
+        )
+    symbol = facts.symbols.resolve(node)
+    return symbol is not None and node != symbol.declarator and _for_extent(symbol)
+
+
+def _for_extent(symbol: Symbol) -> bool:
+    local = symbol.space == "local" and not symbol.is_memory and symbol.fixed
+    return local and text(symbol.init) == "blockDim.x"
 
 
 def _sets_up(tree: TreeReduction, node: Node) -> bool:
