@@ -31,6 +31,7 @@ from cuda_lsp.terminal.profile_totals import provenance
 ATTEMPTS = 6
 """Runs that :func:`agent.evaluation.line_profile.profile` may try, each with its part of the time."""
 
+AGAIN = "--kernel-seconds gives it more, and --fresh tries again"
 _TOO_LONG = re.compile(r"more than \S+ (?:seconds|thread-instructions)")
 _SIGNATURE = 400
 
@@ -115,7 +116,7 @@ def _costed(one: Scanned, document: Document, kernel: Kernel, workload: Workload
         return evolve(one, cause=cause, message=found.message)
     if isinstance(found, str):
         if _TOO_LONG.match(found):
-            return evolve(one, cause=Cause.TIME, message=f"even a part of it runs for {found} in the emulator")
+            return evolve(one, cause=Cause.TIME, message=f"even a part of it runs for {found} in the emulator; {AGAIN}")
         return evolve(one, cause=Cause.COUNT, message=found)
     counted, built = found
     launches, where = counted.launches, provenance(counted)
@@ -144,5 +145,6 @@ def _cost(counted: Profile, launches: Sequence[ProfiledLaunch], where: str, targ
         registers=counted.resources.registers if counted.resources else None,
         occupancy=launches[0].occupancy.ratio,
         counted=where,
+        tensor=counted.total.mix.get("tensor", 0) > 0,
         hot=tuple(Hot(bad.line, bad.words, bad.meaning) for bad in flagged(counted)),
     )

@@ -18,6 +18,7 @@ NOT_MEASURED = (
 )
 SMALLER = "counted at smaller sizes than the workload's, which take too long here: at those it takes longer"
 WHOLE = "whole-number work is in no floor: where it is the work itself, and no addresses, there is less to gain"
+TENSOR = "what tensor cores compute is in no floor: there may be less to gain"
 _WHOLE_LIMITS = ("integer throughput", "instruction issue")
 RANKED = "Ranked by what reaching the floor would save: share x (1 - 1 / headroom)."
 NEAR = 1 + MODEL_ERROR
@@ -28,7 +29,7 @@ NEAR = 1 + MODEL_ERROR
 class Ranked:
     """``rank`` counts from 1. ``headroom`` is the estimated time over its floor; ``share`` is the kernel's of all
     estimated time, and ``gain`` the part of all estimated time that reaching the floor would save. ``notes`` are
-    SMALLER and WHOLE, where they hold."""
+    SMALLER, WHOLE and TENSOR, where they hold."""
 
     rank: int
     headroom: float
@@ -112,6 +113,8 @@ def _notes(cost: Cost) -> Iterator[str]:
         yield SMALLER
     if cost.limit in _WHOLE_LIMITS and cost.floor != ARITHMETIC_FLOOR and cost.headroom >= NEAR:
         yield WHOLE
+    if cost.tensor:
+        yield TENSOR
 
 
 def _groups(found: Iterable[Scanned]) -> Iterable[Group]:

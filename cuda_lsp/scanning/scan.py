@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 
 from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout
 from cuda_lsp.jobs.pool import Pool
+from cuda_lsp.scanning.kernel import AGAIN
 from cuda_lsp.scanning.values import Cause, ListedFile, Scanned
 from cuda_lsp.worker.asked import Options, Task
 from cuda_lsp.worker.messages import Ended
@@ -85,7 +86,7 @@ class _Run:
             return evolve(answer.scanned, path=one.path)
         cause, message = _trouble(answer)
         if cause is Cause.TIME:
-            message = f"took more than {self.limits.seconds:g} s; --kernel-seconds gives it more"
+            message = f"took more than {self.limits.seconds:g} s; {AGAIN}"
         return one if cause is Cause.LEFT else evolve(one, cause=cause, message=message)
 
     def _ask(self, path: str, kernel: str, seconds: float) -> Ended | Exception:

@@ -46,7 +46,8 @@ class Cost:
     take by what they touch (``memory_seconds``), compute (``arithmetic_seconds``, of the kind ``arithmetic``) and are
     (the gaps between launches). ``terms`` is what each resource alone takes, ``limit`` the longest. ``sizes`` (in
     words) are smaller ones that all this is at, empty where it is at the workload's own. ``registers`` is None where
-    the assembler did not say; ``occupancy`` is a ratio. ``counted`` says what ran."""
+    the assembler did not say; ``occupancy`` is a ratio. ``tensor``: tensor cores compute in it, which no floor knows.
+    ``counted`` says what ran."""
 
     seconds: float
     floor_seconds: float
@@ -61,6 +62,7 @@ class Cost:
     registers: int | None
     occupancy: float
     counted: str
+    tensor: bool = False
     hot: tuple[Hot, ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from agent.execution.targets import find_target
 from agent.workload.settings import Settings
 from cuda_lsp.scanning import store
 from cuda_lsp.scanning.kernel import Asked
-from cuda_lsp.scanning.report import SMALLER, WHOLE, general, report
+from cuda_lsp.scanning.report import SMALLER, TENSOR, WHOLE, general, report
 from cuda_lsp.scanning.values import Cause, Cost, Hint, Scanned
 from cuda_lsp.settings import Settings as HintSettings
 from cuda_lsp.terminal.profile_table import Paper
@@ -42,9 +42,14 @@ def test_a_long_kernel_at_its_floor_comes_after_a_short_one_far_from_it() -> Non
 
 def test_what_a_figure_leaves_out_is_noted() -> None:
     hashed = cost(2.0, 0.5, limit="integer throughput")
-    kernels = [one("cut", cost=cost(2.0, 0.5, sizes="n=4")), one("hash", cost=hashed), one("fine", cost=cost(2.0, 0.5))]
+    kernels = [
+        one("cut", cost=cost(2.0, 0.5, sizes="n=4")),
+        one("hash", cost=hashed),
+        one("fine", cost=cost(2.0, 0.5)),
+        one("wmma", cost=cost(2.0, 0.5, tensor=True)),
+    ]
     notes = {r.scanned.kernel: r.notes for r in report("H200", ["."], 1, kernels, (), {}, "").ranked}
-    assert notes == {"cut": (SMALLER,), "hash": (WHOLE,), "fine": ()}
+    assert notes == {"cut": (SMALLER,), "hash": (WHOLE,), "fine": (), "wmma": (TENSOR,)}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_what_is_passing_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for cause in Cause:
         store.put(cause.name, one("k", cause=cause))
     kept = {cause for cause in Cause if store.get(cause.name, one("k")) is not None}
-    assert set(Cause) - kept == {Cause.TIME, Cause.LEFT, Cause.FAULT}
+    assert set(Cause) - kept == {Cause.LEFT, Cause.FAULT}
     assert store.get(Cause.ASKED.name, one("other")) is None
 
 

@@ -13,7 +13,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "L2": ("L2 bandwidth",),
     "L1 and shared memory": ("L1 throughput", "shared memory"),
     "instructions and arithmetic": (
-        "instruction issue", "integer throughput", "fp32 throughput", "fp64 throughput", "special functions",
+        "instruction issue", "integer throughput", "fp32 throughput", "fp64 throughput", "tensor cores",
+        "special functions",
     ),
     "waiting: latency, barriers, shuffles": ("latency", "barriers", "warp shuffles"),
     "atomics in one place": ("atomics in one place",),
@@ -26,10 +27,12 @@ NUMBERED = 12
 WIDTH, HALF = 1080.0, 520.0
 """Of a picture as wide as the page, and of one beside another: drawn units are about pixels."""
 
-_LEFT, _RIGHT, _ROW = 250.0, 300.0, 24.0
+_LEFT, _RIGHT, _ROW = 250.0, 330.0, 24.0
 _TOP, _BOTTOM, _HEIGHT = 14.0, 44.0, 460.0
 _NAME = 34
 _STEPS = (1, 2, 5)
+_AIR = 1.25
+"""Over the highest dot there is room for words."""
 
 
 def family(limit: str) -> int:
@@ -84,7 +87,7 @@ def chart(found: Report) -> Markup:
     """Every kernel by estimated time and headroom, both on logarithmic axes: what is at the top right comes first."""
     ranked = found.ranked
     times = _decades([one.cost.seconds for one in ranked])
-    rooms = (0.0, log10(_above(max(one.headroom for one in ranked))))
+    rooms = (0.0, log10(_above(_AIR * max(one.headroom for one in ranked))))
     place = _Scale(times, rooms)
     dots = [_dot(one, place) for one in reversed(ranked)]
     marks = [*_grid(place), *_guides(found.seconds, place), *dots, *_numbers(ranked[:NUMBERED], place)]
@@ -97,7 +100,7 @@ class _Scale:
 
     def __init__(self, times: tuple[float, float], rooms: tuple[float, float]) -> None:
         self.times, self.rooms = times, rooms
-        self.left, self.right, self.top, self.bottom = 52.0, WIDTH - 14, _TOP, _HEIGHT - _BOTTOM
+        self.left, self.right, self.top, self.bottom = 52.0, WIDTH - 30, _TOP, _HEIGHT - _BOTTOM
 
     def x(self, seconds: float) -> float:
         return self._between(log10(seconds), self.times, self.left, self.right)
@@ -143,7 +146,7 @@ def _numbers(ranked: Sequence[Ranked], place: _Scale) -> Iterator[Markup]:
         taken.append((x, y))
         right = x > WIDTH - 150
         words = _cut(f"{one.rank} {one.scanned.kernel}", 22)
-        yield element("text", words, x=x - 10 if right else x + 10, y=y + 4, class_="end" if right else None)
+        yield element("text", words, x=x - 10 if right else x + 10, y=y + 4, class_="name end" if right else "name")
 
 
 def _grid(place: _Scale) -> Iterator[Markup]:

@@ -32,7 +32,7 @@ svg .soft { fill: var(--soft); } svg .axis { stroke: var(--line); stroke-width: 
 svg .grid { stroke: var(--faint); stroke-width: 1; } svg .guide { stroke: var(--soft); stroke-dasharray: 4 4;
   fill: none; }
 svg .dot { stroke: var(--card); stroke-width: 1.5; } svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
-svg a text { fill: var(--ink); }
+svg .name { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; }
 .f0 { fill: var(--c0); background: var(--c0); } .f1 { fill: var(--c1); background: var(--c1); }
 .f2 { fill: var(--c2); background: var(--c2); } .f3 { fill: var(--c3); background: var(--c3); }
 .f4 { fill: var(--c4); background: var(--c4); } .f5 { fill: var(--c5); background: var(--c5); }

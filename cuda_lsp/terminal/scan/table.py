@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from cuda_lsp.scanning.report import NEAR, SMALLER, WHOLE, Group, Ranked, Report
+from cuda_lsp.scanning.report import NEAR, SMALLER, TENSOR, WHOLE, Group, Ranked, Report
 from cuda_lsp.scanning.values import Scanned
 from cuda_lsp.terminal.profile_cells import BAD, DIM
 from cuda_lsp.terminal.profile_table import Paper, printable
@@ -18,7 +18,7 @@ FEW = 3
 WORTH = 0.05
 """Of all estimated time: what reaching the floor would save more than this of is marked."""
 INDENT = "     "
-MARKS = {SMALLER: "*", WHOLE: "?"}
+MARKS = {SMALLER: "*", WHOLE: "?", TENSOR: "^"}
 """What stands before a time to which a note belongs."""
 
 
