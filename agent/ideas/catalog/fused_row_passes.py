@@ -3,10 +3,12 @@
 from itertools import combinations
 
 from agent.analysis.patterns.row_pass import RowPass, row_pass
+from agent.analysis.symbols import Symbol
 from agent.ideas.registry import Match, Refusal, catalogued
 from agent.ideas.rowpass.pair import Pair
 from agent.ideas.rowpass.softmax import Online, online, online_match
 from agent.ideas.rowpass.welford import squares, squares_match
+from agent.ideas.terms import apart_from
 from agent.ideas.view import View
 
 EXAMPLE = """\
@@ -69,10 +71,18 @@ def fused_row_passes(view: View) -> Match | Refusal:
 
 
 def _fused(first: RowPass, second: RowPass, view: View) -> Match | str | None:
-    exponentials = online(first, second, view.facts)
+    apart = _apart(first, view)
+    exponentials = online(first, second, view.facts, apart)
     if isinstance(exponentials, Online):
         return online_match(exponentials, view)
-    differences = squares(first, second, view.facts)
+    differences = squares(first, second, view.facts, apart)
     if isinstance(differences, Pair):
         return squares_match(differences, view)
     return exponentials or differences
+
+
+def _apart(row: RowPass, view: View) -> frozenset[Symbol]:
+    """The pointers that never point to where the pass reads its elements."""
+    roots = [access.root for access in view.facts.accesses_in(row.node) if access.space == "global" and access.reads]
+    known = [frozenset[Symbol]() if root is None else apart_from(root, view) for root in roots]
+    return frozenset.intersection(*known) if known else frozenset()

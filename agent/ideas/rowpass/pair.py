@@ -43,15 +43,18 @@ def difference(node: Node | None, row: RowPass, facts: Facts) -> tuple[Node, Nod
     return element, pivot
 
 
-def pair(first: RowPass, second: RowPass, element: Node, pivot: Node, facts: Facts) -> Pair | str:
-    """The pair, or why the second pass cannot move into the first."""
+def pair(
+    first: RowPass, second: RowPass, element: Node, pivot: Node, facts: Facts, apart: frozenset[Symbol] = frozenset()
+) -> Pair | str:
+    """The pair, or why the second pass cannot move into the first. ``apart`` are pointers that never point to where the
+    elements lie."""
     if first.accumulator.type not in REAL or second.accumulator.type not in REAL:
         return f"{second.accumulator.name} is of type {second.accumulator.type}, not float or double"
     if first.accumulator is second.accumulator:
         return f"{first.accumulator.name} is used by both passes"
     if canonical(element, second.loop, facts, between(first, second)) is None:
         return f"`{text(element)}` need not be the same in both passes"
-    reason = _moved_over(first, second, element, facts)
+    reason = _moved_over(first, second, element, facts, apart)
     if reason is not None:
         return reason
     start = _start(first, second, facts)
@@ -92,10 +95,10 @@ def _local_reads(node: Node, row: RowPass, facts: Facts) -> bool:
     )
 
 
-def _moved_over(first: RowPass, second: RowPass, element: Node, facts: Facts) -> str | None:
+def _moved_over(first: RowPass, second: RowPass, element: Node, facts: Facts, apart: frozenset[Symbol]) -> str | None:
     """What between the two passes could change the elements, or what the second pass does besides adding up."""
     for access in facts.accesses_between(first.node.start_byte, second.node.end_byte):
-        allowed = second.store is not None and contains(second.store, access.node)
+        allowed = access.root in apart or (second.store is not None and contains(second.store, access.node))
         if access.writes and access.space != "shared" and not allowed:
             return f"`{text(access.node)}` is written between the two passes, and what they read may lie there"
     shared = [access for access in facts.accesses_in(second.node) if access.space == "shared" and not access.writes]

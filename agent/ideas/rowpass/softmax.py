@@ -10,6 +10,7 @@ from tree_sitter import Node
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.row_pass import RowPass, canonical, respelled, same_space, through_locals
+from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, callee, contains, expression_of, same, statements, text
 from agent.ideas.elements.pieces import lines_for
 from agent.ideas.idea import Scope, Tunable
@@ -45,7 +46,9 @@ class Online:
     scaled: tuple[Loop, Node, Node] | None
 
 
-def online(first: RowPass, second: RowPass, facts: Facts) -> Online | str | None:
+def online(
+    first: RowPass, second: RowPass, facts: Facts, apart: frozenset[Symbol] = frozenset()
+) -> Online | str | None:
     """The pair of passes, why it cannot be fused, or None where it is nothing of the kind."""
     if first.fold.op != "max" or second.fold.op != "sum" or first.store is not None or not siblings(first, second):
         return None
@@ -59,7 +62,7 @@ def online(first: RowPass, second: RowPass, facts: Facts) -> Online | str | None
         return None
     if not alike(first, second):
         return "the two passes do not walk over the same elements in the same order"
-    both = pair(first, second, found[0], found[1], facts)
+    both = pair(first, second, found[0], found[1], facts, apart)
     if isinstance(both, str):
         return both
     scaled = None
@@ -156,9 +159,9 @@ def online_match(found: Online, view: View) -> Match:
 
 
 def _in_batches(found: Online, view: View) -> tuple[Variant, ...]:
-    """Offered where the passes count upwards by themselves, and nothing is stored between them."""
+    """Offered where the passes count upwards by themselves."""
     first, total = found.pair.first, found.pair.second.accumulator
-    if found.scaled is not None or not batchable(first.loop) or first.accumulator.type != total.type:
+    if not batchable(first.loop) or first.accumulator.type != total.type:
         return ()
     return (
         Variant(
@@ -194,8 +197,9 @@ def _batches(found: Online, view: View, size: int) -> Rewrite:
     ]
     edits = [*moved_start(view, both), made.edit(kind, element, "-INFINITY", work)]
     edits += _rescaled(found, view, top, total)
-    again = later_passes(view, first.loop, both.second.node)
-    if again is not None:
+    if found.scaled is not None:
+        edits += _made_anew(found, view)
+    elif (again := later_passes(view, first.loop, both.second.node)) is not None:
         edits += in_batches(view, again, size)
     return Rewrite(tuple(edits))
 

@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from agent.analysis.facts import Facts
 from agent.analysis.patterns.row_pass import RowPass, canonical, respelled, through_locals
+from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, callee, text
 from agent.ideas.idea import Scope
 from agent.ideas.registry import Match, Variant
@@ -27,7 +28,7 @@ from agent.ideas.rowpass.writing import (
 from agent.ideas.view import View
 
 
-def squares(first: RowPass, second: RowPass, facts: Facts) -> Pair | str | None:
+def squares(first: RowPass, second: RowPass, facts: Facts, apart: frozenset[Symbol] = frozenset()) -> Pair | str | None:
     """A sum pass and a pass that adds up squared differences from one value; why they cannot be fused; or None."""
     if first.fold.op != "sum" or second.fold.op != "sum" or not siblings(first, second):
         return None
@@ -41,7 +42,7 @@ def squares(first: RowPass, second: RowPass, facts: Facts) -> Pair | str | None:
         return None
     if not alike(first, second):
         return "the two passes do not walk over the same elements in the same order"
-    return pair(first, second, inner[0], inner[1], facts)
+    return pair(first, second, inner[0], inner[1], facts, apart)
 
 
 def _squared(second: RowPass, facts: Facts) -> Node | None:
