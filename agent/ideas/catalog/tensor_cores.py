@@ -10,6 +10,8 @@ from agent.ideas.view import View
 
 SIDES = (64, 128)
 STEPS = (32, 64, 16)
+FLOAT_STEPS = (16, 32)
+"""Floats take twice the registers on their way: with longer steps of large tiles an SM holds one block."""
 FULL = 2
 """Blocks an SM with which large tiles still hide their loads."""
 
@@ -94,7 +96,7 @@ def _match(found: Site) -> Match:
 
 def _tunables(found: Site) -> tuple[Tunable, ...]:
     rows, cols = _first(found)
-    steps = tuple(one for one in STEPS if one <= 32) if found.kind.dtype == "f32" else STEPS
+    steps = FLOAT_STEPS if found.kind.dtype == "f32" else STEPS
     return (
         Tunable("rows", SIDES, rows, "outputs of a block along the rows"),
         Tunable("cols", SIDES, cols, "outputs of a block along the columns"),
