@@ -48,3 +48,26 @@ def test_a_head_and_its_statement_go_on_two_lines_where_one_is_too_long(unit: st
 )
 def test_other_long_lines_stay(line: str) -> None:
     assert laid_out(line, parse(b""), "", "    ") == line
+
+
+def test_parameters_go_on_below_the_first_one() -> None:
+    listed = ", ".join(f"const float* __restrict__ operand_{i}" for i in range(4))
+    margin = " " * len("__global__ void k(")
+    for tail in ("int n) {", "int n,"):
+        lines = laid_out(f"__global__ void k({listed}, {tail}", parse(b""), "", "    ").split("\n")
+        assert all(len(line) <= 100 for line in lines) and lines[1].startswith(f"{margin}const")
+        assert " ".join(line.strip() for line in lines) == f"__global__ void k({listed}, {tail}"
+    bounds = f"__global__ void __launch_bounds__(256, 2) k({listed}) {{"
+    assert laid_out(bounds, parse(b""), "", "    ").split("\n")[1].startswith(" " * bounds.index("const"))
+
+
+def test_comments_of_several_lines_are_filled() -> None:
+    words = "word " * 30
+    text = f"// {words.strip()}\n// more of it.\nvoid f() {{\n    // one\n    // two\n  // other\n}}"
+    lines = laid_out(text, parse(b""), "", "    ").split("\n")
+    assert len(lines[0]) > 90 and all(len(line) <= 100 for line in lines)
+    assert " ".join(line[3:] for line in lines[:2]) == f"{words}more of it."
+    assert lines[2:] == ["void f() {", "    // one two", "  // other", "}"]
+    own = "    // the user's\n    // own"
+    assert laid_out(own, parse(b""), own, "    ") == own
+    assert laid_out("//   a table\n//   of it", parse(b""), "", "    ") == "//   a table\n//   of it"
