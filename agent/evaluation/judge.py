@@ -38,7 +38,8 @@ def judge(
     scope: str = "plan",
 ) -> Verdict:
     """Run the gates until one says no. ``progress`` is told each gate's result; ``scope`` is what the rewrite may
-    change (``drop-in``, ``relaunch``, ``plan``). Never raises for what the candidate is or does."""
+    change (``drop-in``, ``relaunch``, ``plan``). A workload's own ``lossy`` allows what ``allow_lossy`` does. Never
+    raises for what the candidate is or does."""
     return _through(Trial(prepared, candidate, allow_lossy, scope), progress, fresh_root())[0]
 
 
@@ -67,6 +68,7 @@ def examine(
 
 
 def _through(trial: Trial, progress: Callable[[GateResult], None] | None, secret: str) -> tuple[Verdict, Trial]:
+    trial = evolve(trial, allow_lossy=trial.allow_lossy or trial.prepared.workload.lossy)
     cancelled = trial.prepared.setting.cancelled
     results: list[GateResult] = []
     last: Ruling | None = None

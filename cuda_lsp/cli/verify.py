@@ -91,7 +91,7 @@ def command(
         if cancelled():
             raise CommandError(Exit.INTERRUPTED, "interrupted: no verdict")
     accepted = verdict.correctness.state == "right" and (
-        lossy or verdict.shown or verdict.precision.state == "unchecked"
+        lossy or opened.workload.lossy or verdict.shown or verdict.precision.state == "unchecked"
     )
     code = Exit.NEGATIVE if not accepted else Exit.INPUT if problem else Exit.OK
     if as_json:

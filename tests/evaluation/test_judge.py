@@ -381,3 +381,8 @@ class TestLess:
     def test_it_goes_on_where_the_user_allows_it(self, rowsum: tuple[Prepared, Program]) -> None:
         found = verdict(rowsum, self.text, allow_lossy=True)
         assert (found.correctness.state, found.precision.state, stopped_at(found)) == ("right", "less", "floor")
+
+    def test_and_where_the_workload_does(self, rowsum: tuple[Prepared, Program]) -> None:
+        side, program = rowsum
+        found = verdict((evolve(side, workload=evolve(side.workload, lossy=True)), program), self.text)
+        assert (found.correctness.state, found.precision.state, stopped_at(found)) == ("right", "less", "floor")

@@ -11,6 +11,7 @@ from agent.ideas.catalog import tensor_cores
 from agent.ideas.idea import Candidate
 from agent.ideas.source import Request, retune
 from agent.ideas.tensor import site
+from agent.workload.program import Program
 from tests.ideas.running import ask, candidates, idea_of, refusal, rewritten, run
 
 NAME = "tensor-cores"
@@ -186,6 +187,25 @@ def test_floats_are_cut_to_ten_bits() -> None:
     given = {"a": a, "b": np.ones((k, n), np.float32)}
     answer = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"].reshape(m, n)
     np.testing.assert_array_equal(answer, np.array([[4, 4], [4 + 4 / 1024] * 2, [4, 4]], np.float32))
+
+
+def test_halves_lose_nothing() -> None:
+    """Against sums in float64: the products are exact in float, and fewer sums are rounded than before."""
+    request = ask(matmul(**HALF))
+    (candidate,) = candidates(request, NAME)
+    m, n, k = 48, 40, 300
+    generator = np.random.default_rng(3)
+    given = {
+        "a": generator.normal(size=(m, k)).astype(np.float16),
+        "b": generator.normal(size=(k, n)).astype(np.float16),
+    }
+    truth = given["a"].astype(np.float64) @ given["b"].astype(np.float64)
+    before = Program(request.document, request.plan, "original")
+    errors = [
+        np.abs(run(one, request.workload, given, m=m, n=n, k=k)["c"].reshape(m, n) - truth).max()
+        for one in (rewritten(request, candidate), before)
+    ]
+    assert 0 < errors[0] <= errors[1] < 1e-3
 
 
 def test_the_header_goes_to_the_file_s_own() -> None:

@@ -57,6 +57,7 @@ def test_with_the_statement_it_comes_and_is_called_less_precise(tmp_path: Path) 
     """tf32 keeps 10 bits: each factor is off by up to 2^-11 of itself, far more than a float's sum of 64."""
     (verdict,), _ = searched(LOSSY, tmp_path)
     assert (verdict.correctness.state, verdict.precision.state) == ("right", "less"), verdict.correctness
+    assert verdict.precision.candidate_error is not None
     assert 2**-16 < verdict.precision.candidate_error < 2**-9
     assert verdict.speed.state == "estimated"
 

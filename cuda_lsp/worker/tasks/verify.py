@@ -37,8 +37,9 @@ def run(task: Task, tell: Tell) -> Ended:
     judged, record = _judged(opened, changed, setting, task, tell)
     verdict = judged.verdict
     lossless = verdict.shown or verdict.precision.state == "unchecked"
+    allowed = task.options.lossy or opened.workload.lossy
     right = verdict.correctness.state == "right"
-    reason = ("right" if lossless or task.options.lossy else "less precise") if right else verdict.correctness.state
+    reason = ("right" if lossless or allowed else "less precise") if right else verdict.correctness.state
     return Ended(
         reason,
         f"{name} against {_words(task)}: {verdict_text(verdict)}",
