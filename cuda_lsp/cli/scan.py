@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from attrs import define, field
+from rich.markup import escape
 
 from agent.execution.compiler import pool as compiler
 from agent.execution.compiler.slices import unavailable
@@ -142,7 +143,7 @@ def _take(one: ListedFile | Scanned | Progress, found: _Found, screen: Screen) -
         case Scanned():
             found.kernels.append(one)
         case Progress():
-            screen.stage(f"{one.done:,} of {one.total:,} kernels {printable(one.name)}")
+            screen.stage(f"{one.done:,} of {one.total:,} kernels {escape(printable(one.name))}")
 
 
 def _code(said: Report, stopped: str) -> Exit:

@@ -60,7 +60,7 @@ def listed(document: Document) -> tuple[Scanned, ...]:
             signature=" ".join(document.slice_text(kernel.signature).split())[:_SIGNATURE],
             launches=tuple(site.line for site in document.launches if site.kernel == kernel.name),
             cause=Cause.LEFT,
-            message="the time of the scan ended before it",
+            message="the scan ended before it",
         )
         if kernel.damage:
             one = evolve(one, cause=Cause.DAMAGED, message=kernel.damage)

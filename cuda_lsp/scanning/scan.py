@@ -53,7 +53,8 @@ def scan(
             one = listing.result()
             yield one
             waiting += [(kernel, index) for index, kernel in enumerate(one.kernels)]
-        waiting.sort(key=lambda pair: pair[0].path)
+        # those first that their own file launches: the others seldom have a workload, and time may run out
+        waiting.sort(key=lambda pair: (not pair[0].launches, pair[0].path))
         yield Progress(0, len(waiting), "")
         for done, looked in enumerate(as_completed([threads.submit(run.kernel, *pair) for pair in waiting]), 1):
             found = looked.result()
@@ -109,7 +110,7 @@ class _Run:
 def _trouble(answer: Ended | Exception) -> tuple[Cause, str]:
     match answer:
         case ChildCancelled():
-            return Cause.LEFT, "the time of the scan ended before it was read"
+            return Cause.LEFT, "the scan ended before it was read"
         case ChildTimeout():
             return Cause.TIME, ""
         case ChildDied():

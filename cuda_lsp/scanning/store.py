@@ -13,7 +13,7 @@ from attrs import evolve
 
 import cuda_lsp
 from agent.execution import kept
-from agent.execution.compiler.includes import Refused, included
+from agent.execution.compiler.includes import Refused, included, workspace
 from agent.workload.static.run_line import run_line
 from cuda_lsp.scanning.kernel import Asked
 from cuda_lsp.scanning.values import Cause, Scanned
@@ -69,18 +69,21 @@ def _folders(flags: Iterable[str]) -> tuple[Path, ...]:
 
 
 def _reached(text: bytes, path: Path, folders: tuple[Path, ...]) -> Iterator[tuple[str, bytes]]:
-    """The file and every header that it may reach by name. CUDA's own are not looked at: they are the version's."""
+    """The file and every header that it may reach by name inside its workspace and the include folders, which is where
+    the compiler may read. CUDA's own are not looked at: they are the version's."""
+    roots = [folder.resolve() for folder in (workspace(str(path)), *folders) if folder is not None]
     seen = {path}
     waiting = [(path, text)]
     while waiting:
         file, content = waiting.pop()
         yield str(file), content
         for name in _included(content):
-            for place in (file.parent / name, *(folder / name for folder in folders)):
-                if place in seen:
-                    continue
-                seen.add(place)
-                with contextlib.suppress(OSError, ValueError):
+            for spelled in (file.parent / name, *(folder / name for folder in folders)):
+                with contextlib.suppress(OSError, ValueError, RuntimeError):
+                    place = spelled.resolve()  # one file has many spellings, and a cycle of them no end
+                    if place in seen or not any(place.is_relative_to(root) for root in roots):
+                        continue
+                    seen.add(place)
                     if place.is_file() and place.stat().st_size <= LARGEST:
                         waiting.append((place, place.read_bytes()))
 

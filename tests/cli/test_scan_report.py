@@ -154,6 +154,24 @@ def test_a_key_changes_with_all_that_a_result_depends_on(tmp_path: Path) -> None
     assert len(set(keys)) == len(keys) and key() == keys[-1]
 
 
+def test_a_cycle_of_includes_ends_and_nothing_outside_is_read(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside.h"
+    (project / "src").mkdir(parents=True)
+    outside.write_text("1\n")
+    source = project / "src" / "a.cu"
+    both = '#include "../src/b.h"\n#include "../../project/src/c.h"\n#include "../../outside.h"\n'
+    source.write_text(both)
+    for name in ("b.h", "c.h"):
+        (project / "src" / name).write_text(both)
+    (project / ".cuda-lsp.toml").write_text("")
+    kernel = Scanned(str(source), "k", 1, "")
+    before = store.key(source.read_bytes(), kernel, asked())
+    outside.write_text("2\n")
+    assert store.key(source.read_bytes(), kernel, asked()) == before
+    (project / "src" / "c.h").write_text("// changed\n")
+    assert store.key(source.read_bytes(), kernel, asked()) != before
+
+
 def test_what_is_passing_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for cause in Cause:
