@@ -12,8 +12,11 @@ from agent.source.edits import Edit, apply_edits
 from agent.source.launch import LaunchSite
 from agent.source.nodes import descendants, node_text
 from agent.source.span import Span
+from agent.workload.types import split_arguments
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_FREE = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+"""A name that is no member's."""
 _DECLARED = re.compile(
     r"(?P<type>(?:const(?:expr)?\s+)?(?:dim3|auto|size_t|u?int\d+_t|unsigned(?:\s+int)?|int))\s+(?P<name>\w+)\s*"
     r"(?P<open>[=({])(?P<value>.*?)(?P<close>[)}]?)\s*;",
@@ -23,6 +26,7 @@ CONSTANT = re.compile(
     r"(?:static\s+)?const(?:expr)?\s+(?:unsigned\s+int|unsigned|int|size_t)\s+(?P<name>\w+)\s*=\s*(?P<value>\d+)\s*;"
 )
 """A whole number that the file names."""
+_SHAPE = re.compile(r"\s*dim3\s*[({](.*)[)}]\s*", re.DOTALL)
 _OWN = frozenset({"dim3", "size_t", "int", "unsigned", "sizeof", "min", "max", "std"})
 
 
@@ -51,10 +55,11 @@ def _edits(before: Document, after: Document) -> list[Edit]:
         if constants.get(place.name) == place.new:
             return [Edit(place.span, place.name.encode())]
         alike = [one for one in places if (one.name, one.function) == (place.name, place.function)]
-        declared = _declaration(after, place)
+        declared = _declaration(after, place, len(alike))
         if declared is None or len({one.new for one in alike}) != 1:
             continue
-        if (text := _retold(node_text(after, declared), place.new)) is not None:
+        new = _exchanged(node_text(after, declared), place)
+        if new and (text := _retold(node_text(after, declared), new)) is not None:
             own = Edit(Span(declared.start_byte, declared.end_byte), text.encode())
             return [own, *(Edit(one.span, one.name.encode()) for one in alike)]
     return []
@@ -81,6 +86,28 @@ def _places(before: Document, after: Document) -> Iterator[_Place]:
                 yield _Place(name, text, span, now.function_span)
 
 
+def declared_parts(document: Document, site: LaunchSite, text: str) -> list[str]:
+    """What a shape's axes are in the user's own words: at the launch itself, or where the variable is declared that
+    stands there and means the same at the launch. Empty where that is not known."""
+    shape = _SHAPE.fullmatch(text.strip())
+    if shape is not None:
+        return split_arguments(shape[1], angles=False)
+    if not _NAME.fullmatch(text.strip()) or site.function_span is None:
+        return []
+    place = _Place(text.strip(), "", site.grid_span, site.function_span)
+    found = next((one for one in _before(document, place) if _declares(document, one, place.name)), None)
+    if found is None:
+        return []
+    declared = _DECLARED.fullmatch(node_text(document, found).strip())
+    assert declared is not None
+    value = _SHAPE.fullmatch(declared["value"])
+    later = document.text[found.end_byte : place.function.end].decode("utf-8", "replace")
+    if any(_changes(name, later) for name in {place.name, *_FREE.findall(declared["value"])} - _OWN):
+        return []
+    inner = value[1] if value is not None else declared["value"]
+    return split_arguments(inner, angles=False) if "int" not in declared["type"] else [inner]
+
+
 def _shapes(was: LaunchSite, now: LaunchSite) -> tuple[tuple[str, str, Span], ...]:
     return (
         (was.grid.strip(), now.grid.strip(), now.grid_span),
@@ -88,29 +115,48 @@ def _shapes(was: LaunchSite, now: LaunchSite) -> tuple[tuple[str, str, Span], ..
     )
 
 
-def _declaration(document: Document, place: _Place) -> Node | None:
-    """The variable's declaration, where nothing else names it and the new value means the same there."""
-    text = document.slice_text(place.function)
-    if len(re.findall(rf"\b{place.name}\b", text)) != 1:
+def _declaration(document: Document, place: _Place, alike: int) -> Node | None:
+    """The variable's declaration, where nothing but ``alike`` launches names it and the new value means the same
+    there."""
+    uses = len(re.findall(rf"\b{place.name}\b", document.slice_text(place.function)))
+    if uses != 1 + alike * len(re.findall(rf"\b{place.name}\b", place.new)):
         return None
-    inside = (
+    found = next((node for node in _before(document, place) if _declares(document, node, place.name)), None)
+    if found is None:
+        return None
+    used = set(_FREE.findall(place.new)) - {*_OWN, place.name}
+    later = document.text[found.end_byte : place.function.end].decode("utf-8", "replace")
+    known = used <= names_in_scope(document, found)
+    return found if known and not any(_changes(name, later) for name in used) else None
+
+
+def _before(document: Document, place: _Place) -> Iterator[Node]:
+    """The declarations in the function that stand before a place."""
+    return (
         node
         for node in descendants(document.tree.root_node, "declaration")
         if place.function.start <= node.start_byte < place.span.start
     )
-    found = next((node for node in inside if _declares(document, node, place.name)), None)
-    if found is None:
-        return None
-    used = set(_NAME.findall(place.new)) - _OWN
-    later = document.text[found.end_byte : place.function.end].decode("utf-8", "replace")
-    known = used <= names_in_scope(document, found)
-    return found if known and not any(_changes(name, later) for name in used) else None
 
 
 def _declares(document: Document, node: Node, name: str) -> bool:
     declared = _DECLARED.fullmatch(node_text(document, node).strip())
     alone = len(node.children_by_field_name("declarator")) == 1
     return alone and declared is not None and declared["name"] == name
+
+
+def _exchanged(declaration: str, place: _Place) -> str:
+    """The new value; for one that only exchanges the axes of the variable itself, in the declaration's own words."""
+    name = place.name
+    if not re.search(rf"\b{name}\b", place.new):
+        return place.new
+    declared = _DECLARED.fullmatch(declaration.strip())
+    assert declared is not None
+    shape = _SHAPE.fullmatch(declared["value"])
+    parts = split_arguments(shape[1] if shape is not None else declared["value"], angles=False)
+    if place.new != f"dim3({name}.y, {name}.x, {name}.z)" or "dim3" not in declared["type"] or len(parts) < 2:
+        return ""
+    return f"dim3({', '.join([parts[1], parts[0], *parts[2:]])})"
 
 
 def _changes(name: str, text: str) -> bool:

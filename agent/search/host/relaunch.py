@@ -3,6 +3,7 @@
 import re
 
 from agent.ideas.rewriting import unused_name
+from agent.search.host.named import declared_parts
 from agent.search.host.problem import Inexpressible
 from agent.search.host.sites import check_of, checked, sites_of, statement_of
 from agent.search.host.spelling import Speller
@@ -25,10 +26,10 @@ Guide, "Shared Memory")."""
 def site_edits(site: LaunchSite, before: Launch, after: Launch, spell: Speller, document: Document) -> list[Edit]:
     """The edits of one site. Raises Inexpressible where a name is not known there."""
     edits = [
-        _edit(span, _exchanged(text, old, new) or spell.dims(new))
-        for span, text, old, new in (
-            (site.grid_span, site.grid, before.grid, after.grid),
-            (site.block_span, site.block, before.block, after.block),
+        _edit(span, _exchanged(text, old, new) or _told(site, text, old, new, spell, document, fixed))
+        for span, text, old, new, fixed in (
+            (site.grid_span, site.grid, before.grid, after.grid, before.block == after.block),
+            (site.block_span, site.block, before.block, after.block, True),
         )
         if old != new
     ]
@@ -102,6 +103,20 @@ def _exchanged(text: str, old: Grid, new: Grid) -> str | None:
     parts = split_arguments(match[1], angles=False) if match else [text.strip()]
     parts += ["1"] * (2 - len(parts))
     return f"dim3({', '.join([parts[1], parts[0], *parts[2:]])})"
+
+
+def _told(site: LaunchSite, text: str, old: Grid, new: Grid, spell: Speller, document: Document, fixed: bool) -> str:
+    """A shape, with the axes that stay in the user's own words. ``fixed``: the block that they may be told over is as
+    it was."""
+    parts = declared_parts(document, site, text) if fixed else []
+    kept = [part if a == b else None for part, a, b in zip(parts, old, new, strict=False)]
+    if not any(part is not None and not part.isdecimal() for part in kept):
+        return spell.dims(new)
+    told = [part if part is not None else spell.text(one) for part, one in zip(kept, new, strict=False)]
+    told += [spell.text(one) for one in new[len(told) :]]
+    while len(told) > 1 and told[-1] == "1":
+        told.pop()
+    return told[0] if len(told) == 1 else f"dim3({', '.join(told)})"
 
 
 def exchanges(before: Launch, after: Launch) -> bool:

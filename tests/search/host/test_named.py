@@ -46,6 +46,18 @@ def test_a_grid_that_is_told_over_the_block_goes_first() -> None:
     )
 
 
+def test_exchanged_axes_are_exchanged_where_they_are_declared() -> None:
+    before = "dim3 g(n, (n + 7) / 8, 2);\nk<<<g, 64>>>(x, n);\nk<<<g, 64>>>(x, n);"
+    after = before.replace("<<<g", "<<<dim3(g.y, g.x, g.z)")
+    assert named(before, after) == before.replace("g(n, (n + 7) / 8, 2)", "g((n + 7) / 8, n, 2)")
+    other = before.replace("\nk", "\nuse(g);\nk", 1)
+    assert named(other, other.replace("<<<g", "<<<dim3(g.y, g.x, g.z)")) == other.replace(
+        "<<<g", "<<<dim3(g.y, g.x, g.z)"
+    )
+    one = "dim3 g(n);\nk<<<g, 64>>>(x, n);"
+    assert named(one, one.replace("<<<g", "<<<dim3(g.y, g.x, g.z)")) == one.replace("<<<g", "<<<dim3(g.y, g.x, g.z)")
+
+
 @pytest.mark.parametrize(
     ("before", "grid"),
     [

@@ -52,7 +52,7 @@ def numbers(*grid: str) -> object:
         ),
         (
             "    dim3 g(n, m); dim3 b{8, 4};\n    k<<<g, b, 0, 0>>>(x, n, m);",
-            "dim3 g(n, m); dim3 b{8, 4};\n    k<<<dim3(g.y, g.x, g.z), dim3(b.y, b.x, b.z), 0, 0>>>(x, n, m);",
+            "dim3 g(m, n); dim3 b{4, 8};\n    k<<<g, b, 0, 0>>>(x, n, m);",
         ),
         ("    k<<<n, 8>>>(x, n, m);", "k<<<dim3(1, n), dim3(1, 8)>>>(x, n, m);"),
     ],
@@ -110,3 +110,28 @@ def test_much_shared_memory_is_asked_for_under_a_name(end: str) -> None:
 def test_two_launches_of_much_shared_memory_name_nothing_twice() -> None:
     line, _ = relaunched("    k<<<n, 8>>>(x, n, m);\n    k<<<n, 8>>>(x, n, m);", shared("n * 400"))
     assert line.count("MaxDynamicSharedMemorySize, n * 400);") == line.count("k<<<n, 8, n * 400>>>") == 2
+
+
+def second_axis(text: str) -> object:
+    return lambda launch: evolve(launch, grid=(launch.grid[0], Expression.parse(text), launch.grid[2]))
+
+
+def test_an_axis_that_stays_is_told_in_the_users_own_words() -> None:
+    head = "    dim3 b(16, 4);\n    dim3 g((n + b.x - 1) / b.x, (m + b.y - 1) / b.y);\n"
+    launch = f"{head}    k<<<g, b>>>(x, n, m);\n    for (int x = 0; x < 3; ++x) use(x);"
+    found, by_hand = relaunched(launch, second_axis("(m + 15) / 16"))
+    assert (found, by_hand) == (launch.replace("(m + b.y - 1) / b.y", "(m + 15) / 16").strip(), "")
+    inline = "    dim3 b(16, 4);\n    k<<<dim3((n + b.x - 1) / b.x, m), b>>>(x, n, m);"
+    found, _ = relaunched(inline, second_axis("(m + 3) / 4"))
+    assert found == inline.replace("/ b.x, m)", "/ b.x, (m + 3) / 4)").strip()
+
+
+def test_an_axis_that_is_told_over_a_block_that_changes_is_told_anew() -> None:
+    head = "    dim3 b(16, 4);\n    dim3 g((n + b.x - 1) / b.x, (m + b.y - 1) / b.y);\n"
+
+    def change(launch: Launch) -> Launch:
+        grid, block = ("(n + 15) / 16", "m", "1"), ("64", "1", "1")
+        return evolve(launch, grid=tuple(map(Expression.parse, grid)), block=tuple(map(Expression.parse, block)))
+
+    found, by_hand = relaunched(f"{head}    k<<<g, b>>>(x, n, m);", change)
+    assert (found, by_hand) == ("dim3 b(64);\n    dim3 g((n + 15) / 16, m);\n    k<<<g, b>>>(x, n, m);", "")
