@@ -177,6 +177,54 @@ def test_a_batch_of_products() -> None:
     np.testing.assert_array_equal(answer.reshape(3, m, n), a @ b)
 
 
+CONVOLUTION = """\
+#include <cuda_fp16.h>
+
+// cuda-lsp: workload
+//   size     images = 2, channels = 24, outputs = 40, height = 13, width = 17
+//   buffer   x: f16[images * channels * height * width] in
+//   buffer   w: f16[outputs * channels * 9] in
+//   buffer   y: f16[images * outputs * height * width] out
+//   launch   conv<<<dim3((width + 15) / 16, (height + 15) / 16, images * outputs), dim3(16, 16)>>>(
+//                x, w, y, channels, outputs, height, width)
+__global__ void conv(const half* x, const half* w, half* y, int channels, int outputs, int height, int width) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int o = blockIdx.z % outputs;
+    int image = blockIdx.z / outputs;
+    if (col >= width || row >= height) return;
+    float sum = 0.0f;
+    for (int c = 0; c < channels; ++c) {
+        for (int i = 0; i < 3; ++i) {
+            for (int j = 0; j < 3; ++j) {
+                int u = row + i - 1, v = col + j - 1;
+                if (u < 0 || u >= height || v < 0 || v >= width) continue;
+                sum += __half2float(x[((image * channels + c) * height + u) * width + v])
+                    * __half2float(w[((o * channels + c) * 3 + i) * 3 + j]);
+            }
+        }
+    }
+    y[((image * outputs + o) * height + row) * width + col] = __float2half(sum);
+}
+"""
+
+
+def test_a_convolution_is_a_product_too() -> None:
+    request = ask(CONVOLUTION)
+    (candidate,) = candidates(request, NAME)
+    generator = np.random.default_rng(0)
+    x = generator.integers(-2, 3, (2, 24, 13, 17)).astype(np.float16)
+    w = generator.integers(-2, 3, (40, 24, 3, 3)).astype(np.float16)
+    answer = run(rewritten(request, candidate), request.workload, {"x": x, "w": w})["y"].reshape(2, 40, 13, 17)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    wanted = sum(
+        np.einsum("nchw,oc->nohw", padded[:, :, i : i + 13, j : j + 17], w[:, :, i, j].astype(np.float64))
+        for i in range(3)
+        for j in range(3)
+    )
+    np.testing.assert_array_equal(answer, wanted)
+
+
 def test_floats_are_cut_to_ten_bits() -> None:
     """1 + 2^-12 becomes 1 on its way, 1 + 2^-10 stays: by hand, exact in every other step."""
     request = ask(matmul(**LOSSY))

@@ -9,13 +9,15 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Poly
-from agent.analysis.dependence import PURE
 from agent.analysis.facts import Facts
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.combination import combination
 from agent.analysis.patterns.coordinates import Coordinate, Coordinates
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, callee, contains, descendants, expression_of, statements, text
+
+_SAME_VALUE = ("__ldg", "float", "double", "__half2float", "__bfloat162float")
+"""Calls that hand their argument's value on."""
 
 
 @frozen(eq=False)
@@ -315,7 +317,7 @@ def _factors(node: Node, facts: Facts) -> list[Node]:
         return _factors(value, facts)
     if inner.type == "call_expression" and callee(inner) in ("fma", "fmaf", "__fmaf_rn"):
         return [factor for part in arguments(inner)[:2] for factor in _factors(part, facts)]
-    if inner.type == "call_expression" and callee(inner) in PURE and callee(inner) in ("__ldg", "float", "double"):
+    if inner.type == "call_expression" and callee(inner) in _SAME_VALUE:
         return [factor for part in arguments(inner) for factor in _factors(part, facts)]
     if inner.type == "identifier":
         symbol = facts.symbols.resolve(inner)
