@@ -179,14 +179,16 @@ def _rules(one: Scanned) -> list[Markup]:
 def _details(one: Scanned, cost: Cost) -> Iterator[Markup]:
     registers = f"{cost.registers} registers, " if cost.registers is not None else ""
     launches = f"{cost.launches:,} launch{'es' * (cost.launches != 1)}"
+    floors = {"memory": cost.memory_seconds, cost.arithmetic: cost.arithmetic_seconds}
+    told = ", ".join(f"{duration(seconds)} {name}" for name, seconds in floors.items() if seconds)
     facts = (
         ("signature", element("code", one.signature)),
-        ("workload", f"{one.workload}     {one.origin}"),
+        ("workload", one.workload),
+        ("from", one.origin),
         ("counted", cost.counted),
         ("resources", f"{registers}occupancy {cost.occupancy:.0%}; {launches}"),
-        ("floors", f"{duration(cost.memory_seconds)} memory, {duration(cost.arithmetic_seconds)} {cost.arithmetic}; "
-                   f"the {cost.floor} counts"),
-    )  # fmt: skip
+        ("floors", f"{told or 'no bytes, no floating point'}; the {cost.floor} counts"),
+    )
     yield element("dl", [joined(element("dt", name), element("dd", text)) for name, text in facts])
     yield element("dl", _terms(cost))
     if cost.hot:
@@ -205,7 +207,7 @@ def _terms(cost: Cost) -> Iterator[Markup]:
             bar = element("i", class_=f"f{pictures.family(name)}", style=style)
             yield joined(
                 element("dt", name),
-                element("dd", element("div", bar, class_="track"), element("span", duration(seconds), class_="soft")),
+                element("dd", element("div", bar, class_="track"), duration(seconds), class_="term soft"),
             )
 
 

@@ -52,7 +52,7 @@ tr.near td { color: var(--soft); }
   font-size: 12px; } .rule.warning { border-color: var(--gain); }
 details summary { cursor: pointer; } details[open] summary { margin-bottom: 6px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 14px; margin: 4px 0 8px; font-size: 13px; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.term { display: flex; gap: 10px; } dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 ul { margin: 4px 0; padding-left: 20px; } li { margin: 2px 0; overflow-wrap: anywhere; }
 @media print { body { max-width: none; } .card, .tile { break-inside: avoid; } }
 """
