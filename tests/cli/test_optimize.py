@@ -32,14 +32,17 @@ def test_the_diff_applies_and_the_result_verifies(transposed: Path, tmp_path: Pa
 
 
 def test_apply_writes_kernel_and_launch_and_nothing_else(transposed: Path) -> None:
+    named = "    dim3 block(32, 8);\n    dim3 grid((height + 31) / 32, (width + 7) / 8);\n"
+    launch = "<<<dim3((height + 31) / 32, (width + 7) / 8), dim3(32, 8)>>>"
+    before = TRANSPOSED.replace(named, "").replace("<<<grid, block>>>", launch)
+    transposed.write_text(before)
     transposed.chmod(0o640)
     done = run("optimize", str(transposed), "--apply", "--rounds", "1")
     assert done.returncode == 0, done.stderr
     text = transposed.read_text()
-    assert text != TRANSPOSED
-    assert text.split("int main()")[1] == TRANSPOSED.split("int main()")[1].replace(
-        "<<<grid, block>>>", "<<<dim3(grid.y, grid.x, grid.z), dim3(block.y, block.x, block.z)>>>"
-    )
+    assert text != before
+    exchanged = "<<<dim3((width + 7) / 8, (height + 31) / 32), dim3(8, 32)>>>"
+    assert text.split("int main()")[1] == before.split("int main()")[1].replace(launch, exchanged)
     assert transposed.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in transposed.parent.iterdir() if path.suffix == ".tmp"] == []
 
