@@ -4,6 +4,7 @@ A loop that carries a value from one element to the next, or that stores where t
 read, has one load under way at a time; a batch has as many as there are elements in it.
 """
 
+import re
 from textwrap import dedent
 
 from attrs import frozen
@@ -21,7 +22,7 @@ from agent.source.edits import Edit
 
 @frozen
 class Batch:
-    """``size`` elements of ``loop`` at once. ``values``, ``k`` and ``first`` are names in the new code."""
+    """``size`` elements of ``loop`` at once, in ``values[k]``, from number ``first`` on (names in the new code)."""
 
     view: View
     loop: Loop
@@ -30,34 +31,43 @@ class Batch:
     k: str
     first: str
 
-    def edit(self, kind: str, load: str, padding: str | None, work: list[str]) -> Edit:
-        """The loop in batches. ``load`` reads the element of the loop's variable, of type ``kind``; beyond the bound
-        it is ``padding`` (None: nothing). ``work`` are the lines that follow."""
-        lines, loop = lines_for(self.view), self.loop
+    def edit(self, kind: str, read: str, work: list[str], rest: list[str]) -> Edit:
+        """Whole batches, and ``rest``, the body of a loop for the elements behind them. ``read`` is an element, of type
+        ``kind``; ``work`` are the lines for a batch of them."""
+        lines, loop, step = lines_for(self.view), self.loop, self._step()
+        name, of, relation = loop.variable.name, loop.variable.type, loop.relation
         limit = source_text(self.view.document, loop.bound_node)
-        inside = f"{loop.variable.name} {loop.relation} {limit}"
-        value = f"{self.values}[{self.k}]"
-        loaded = f"if ({inside}) {value} = {load};" if padding is None else f"{value} = {inside} ? {load} : {padding};"
-        start, step = _stride(self.view, loop)
-        head = (
-            f"for ({loop.variable.type} {self.first} = {start}; {self.first} {loop.relation} {limit}; "
-            f"{self.first} += {_times(self.size, step)})"
-        )
-        body = [f"{kind} {self.values}[{self.size}];", *self.each([self.element(), loaded], lines), *work]
-        return replace(loop.node, indented(self.view.document, loop.node, "\n".join(lines.block(head, body))))
+        start = source_text(self.view.document, loop.variable.init) if loop.variable.init is not None else ""
+        last = _times(self.size - 1, f"({of}){step}" if "blockDim" in step else step)
+        load = [self.element(), f"{self.values}[{self.k}] = {read};"]
+        written = [
+            f"{of} {self.first} = {start};",
+            *lines.block(
+                f"for (; {self.first} + {last} {relation} {limit}; {self.first} += {_times(self.size, step)})",
+                [f"{kind} {self.values}[{self.size}];", *self.each(load, lines), *work],
+            ),
+            *lines.block(f"for ({of} {name} = {self.first}; {name} {relation} {limit}; {name} += {step})", rest),
+        ]
+        return replace(loop.node, indented(self.view.document, loop.node, "\n".join(written)))
 
     def element(self) -> str:
         """The loop's own variable, for one element of the batch."""
-        step = _stride(self.view, self.loop)[1]
-        ahead = self.k if step == "1" else f"{self.k} * {step}"
-        return f"const {self.loop.variable.type} {self.loop.variable.name} = {self.first} + {ahead};"
+        return f"const {self.loop.variable.type} {self.loop.variable.name} = {self.first} + {self._ahead()};"
+
+    def _ahead(self) -> str:
+        return self.k if self._step() == "1" else f"{self.k} * {self._step()}"
 
     def each(self, work: list[str], lines: Lines) -> list[str]:
         return ["#pragma unroll", *lines.block(f"for (int {self.k} = 0; {self.k} < {self.size}; ++{self.k})", work)]
 
+    def _step(self) -> str:
+        return _stride(self.view, self.loop)
 
-def batch(view: View, loop: Loop, size: int) -> Batch:
-    values, k, first = (fresh_local(name, view.document, view.kernel) for name in ("values", "k", "first"))
+
+def batch(view: View, loop: Loop, size: int, number: int = 0) -> Batch:
+    """``number`` tells the loops of a kernel apart."""
+    first = "first" if number == 0 else f"first_{number + 1}"
+    values, k, first = (fresh_local(name, view.document, view.kernel) for name in ("values", "k", first))
     return Batch(view, loop, size, values, k, first)
 
 
@@ -85,14 +95,14 @@ def later_passes(view: View, first: Loop, after: Node) -> RowReuse | None:
 def in_batches(view: View, reuse: RowReuse, size: int) -> list[Edit]:
     """Each pass as it was, on elements that were read a batch at a time."""
     edits = []
-    for loop, reads in zip(reuse.passes, reuse.reads, strict=True):
-        made, lines = batch(view, loop, size), lines_for(view)
+    for number, (loop, reads) in enumerate(zip(reuse.passes, reuse.reads, strict=True), start=1):
+        made, lines = batch(view, loop, size, number), lines_for(view)
         replaced = {at(read.node): f"{made.values}[{made.k}]" for read in reads}
-        limit = source_text(view.document, loop.bound_node)
-        inverse = {"<": ">=", "<=": ">"}[loop.relation]
-        leave = f"if ({loop.variable.name} {inverse} {limit}) break;"
-        work = made.each([made.element(), leave, *_body(view, loop.body, replaced, lines)], lines)
-        edits.append(made.edit(reuse.root.type, source_text(view.document, reads[0].node), None, work))
+        work = _body(view, loop.body, replaced, lines)
+        if any(re.search(rf"\b{loop.variable.name}\b", line) for line in work):
+            work = [made.element(), *work]
+        read, rest = source_text(view.document, reads[0].node), _body(view, loop.body, {}, lines)
+        edits.append(made.edit(reuse.root.type, read, made.each(work, lines), rest))
     return edits
 
 
@@ -103,20 +113,17 @@ def _body(view: View, body: Node, replaced: dict[tuple[int, int], str], lines: L
     return [line for line in (head.strip(), *dedent(rest).rstrip().split("\n")) if line]
 
 
-def _stride(view: View, loop: Loop) -> tuple[str, str]:
-    """(start, step) as they are spelled, to be added to and multiplied."""
-    assert loop.variable.init is not None
-    start = source_text(view.document, loop.variable.init)
+def _stride(view: View, loop: Loop) -> str:
+    """The step as it is spelled, to be multiplied."""
     if loop.update.type == "update_expression":
-        return start, "1"
+        return "1"
     step = bare(loop.update.child_by_field_name("right"))
     assert step is not None
     if text(loop.update.child_by_field_name("operator")) == "=":  # i = i + step
         sides = [bare(step.child_by_field_name(side)) for side in ("left", "right")]
         step = next(one for one in sides if one is not None and text(one) != loop.variable.name)
     spelled = source_text(view.document, step)
-    plain = step.type in ("identifier", "number_literal", "field_expression")
-    return start, spelled if plain else f"({spelled})"
+    return spelled if step.type in ("identifier", "number_literal", "field_expression") else f"({spelled})"
 
 
 def _times(size: int, step: str) -> str:

@@ -195,7 +195,9 @@ def _batches(found: Online, view: View, size: int) -> Rewrite:
         f"{total} = {total} * {found.exponential}({top} - {pivot}) + {more};",
         f"{top} = {higher};",
     ]
-    edits = [*moved_start(view, both), made.edit(kind, element, "-INFINITY", work)]
+    name = new_name(view, "value", made.values)
+    rest = [f"const {kind} {name} = {element};", *_branching(found, view, name).split("\n")]
+    edits = [*moved_start(view, both), made.edit(kind, element, work, rest)]
     edits += _rescaled(found, view, top, total)
     if found.scaled is not None:
         edits += _made_anew(found, view)
