@@ -220,3 +220,10 @@ def test_flags_reach_every_file(tmp_path: Path) -> None:
     )
     code, answer = run_json("scan", str(tmp_path), "--flag", "-DSIZE=3")
     assert code == 0 and [one["scanned"]["kernel"] for one in answer["report"]["ranked"]] == ["k"]
+
+
+def test_wrong_settings_are_said_before_anything_is_begun(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(TRANSPOSED)
+    (tmp_path / ".cuda-lsp.toml").write_text("tarket = 'H200'\n")
+    done = run("scan", str(tmp_path))
+    assert done.returncode == 3 and "did you mean `target`" in done.stderr and done.stdout == ""
