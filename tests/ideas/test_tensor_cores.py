@@ -97,7 +97,8 @@ def retuned(request: Request, candidate: Candidate, **values: int) -> Candidate:
     return found
 
 
-SHAPES = [(1, 1, 1), (70, 33, 5), (64, 128, 16), (131, 67, 19)]
+SHAPES = [(1, 1, 1), (70, 33, 5), (131, 67, 19), (136, 72, 72)]
+"""The last one has whole steps of aligned rows, and tails."""
 TYPES = {"half": HALF, "bfloat16": BFLOAT, "tf32": LOSSY}
 
 
@@ -118,17 +119,18 @@ def test_every_tunable_is_right(kind: str, values: tuple[int, int, int]) -> None
     request = ask(matmul(**parts))
     (candidate,) = candidates(request, NAME)
     candidate = retuned(request, candidate, **dict(zip(("rows", "cols", "step"), values, strict=True)))
-    a, b, answer = product(request, candidate, (131, 67, 19), parts.get("dtype", "f32"))
+    a, b, answer = product(request, candidate, (136, 144, 40), parts.get("dtype", "f32"))
     np.testing.assert_array_equal(answer, a @ b)
 
 
+@pytest.mark.parametrize("shape", [(33, 20, 19), (80, 72, 64)], ids=str)
 @pytest.mark.parametrize("turned", ["a", "b", "ab"])
-def test_operands_stored_by_columns(turned: str) -> None:
+def test_operands_stored_by_columns(turned: str, shape: tuple[int, int, int]) -> None:
     one = "a[i * m + row]" if "a" in turned else "a[row * k + i]"
     two = "b[col * k + i]" if "b" in turned else "b[i * n + col]"
     request = ask(matmul(**{**HALF, "update": f"sum += __half2float({one}) * __half2float({two});"}))
     (candidate,) = candidates(request, NAME)
-    a, b, answer = product(request, candidate, (70, 33, 19), "f16", turned)
+    a, b, answer = product(request, candidate, shape, "f16", turned)
     np.testing.assert_array_equal(answer, a @ b)
 
 
@@ -175,6 +177,26 @@ def test_a_batch_of_products() -> None:
     given = {"a": a.astype(np.float16), "b": b.astype(np.float16)}
     answer = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"]
     np.testing.assert_array_equal(answer.reshape(3, m, n), a @ b)
+
+
+@pytest.mark.parametrize("kind", ["half", "tf32"])
+@pytest.mark.parametrize("moved", ["a", "b"])
+def test_operands_that_begin_between_sixteen_bytes(kind: str, moved: str) -> None:
+    parts = TYPES[kind]
+    dtype = parts.get("dtype", "f32")
+    text = matmul(
+        **parts, arguments=f"{'a + 1' if moved == 'a' else 'a'}, {'b + 1' if moved == 'b' else 'b'}, c, m, n, k"
+    )
+    request = ask(text.replace("[m * k]", "[m * k + 1]").replace("[k * n]", "[k * n + 1]"))
+    (candidate,) = candidates(request, NAME)
+    m, n, k = 64, 64, 64
+    a = np.random.default_rng(7).integers(-4, 5, m * k + 1).astype(np.float64)
+    b = np.random.default_rng(8).integers(-4, 5, k * n + 1).astype(np.float64)
+    given = {"a": stored(a, dtype), "b": stored(b, dtype)}
+    answer = run(rewritten(request, candidate), request.workload, given, m=m, n=n, k=k)["c"].reshape(m, n)
+    one = a[1:] if moved == "a" else a[:-1]
+    two = b[1:] if moved == "b" else b[:-1]
+    np.testing.assert_array_equal(answer, one.reshape(m, k) @ two.reshape(k, n))
 
 
 CONVOLUTION = """\

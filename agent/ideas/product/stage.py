@@ -9,6 +9,15 @@ from agent.ideas.product.texts import coordinates_at, inside, text_at
 from agent.workload.dtypes import from_c_type
 
 
+def both_staged(draft: Draft) -> Lines:
+    """One step of both operands."""
+    product, own = draft.product, draft.names
+    return [
+        *stage(draft, product.rows, own.rows, own.first_row, own.place_row),
+        *stage(draft, product.cols, own.cols, own.first_col, own.place_col),
+    ]
+
+
 def stage(draft: Draft, side: Side, extent: str, first: str, place: str) -> Lines:
     """Every thread brings in its share of each operand of one side."""
     lines: Lines = []
@@ -29,10 +38,10 @@ def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, s
     inner_text, outer_text = (own.step, extent) if turns_first else (extent, own.step)
     if tile.threads % inner == 0:
         fixed, moving = f"{own.thread} % {inner_text}", own.at
-        loop = _walk(draft, outer, outer_text, f"{own.thread} / {inner_text}", tile.threads // inner)
+        loop = walk(draft, outer, outer_text, f"{own.thread} / {inner_text}", tile.threads // inner)
     else:
         fixed, moving = f"{own.at} % {inner_text}", f"{own.at} / {inner_text}"
-        loop = _walk(draft, inner * outer, f"{inner_text} * {outer_text}", own.thread, tile.threads)
+        loop = walk(draft, inner * outer, f"{inner_text} * {outer_text}", own.thread, tile.threads)
     turn, at = (fixed, moving) if turns_first else (moving, fixed)
     body = _copies(draft, side, loads, turn, at)
     where = coordinates_at(side, product, place, f"{first} + {at}", body)
@@ -42,16 +51,16 @@ def _share(draft: Draft, side: Side, loads: list[Load], words: tuple[str, str, s
         once, each = (when, where) if turns_first else (where, when)
         if loop[0] == "{":
             return ["{", *once, *loop[1:], *each, *body, "}"]
-        return ["{", *once, *loop, *each, *body, *_closed(loop), "}"]
-    return [*loop, *where, *when, *body, *_closed(loop)]
+        return ["{", *once, *loop, *each, *body, *closed(loop), "}"]
+    return [*loop, *where, *when, *body, *closed(loop)]
 
 
-def _closed(loop: Lines) -> Lines:
+def closed(loop: Lines) -> Lines:
     """The closing braces for those that a head opens."""
     return ["}" for line in loop if line.endswith("{")]
 
 
-def _walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
+def walk(draft: Draft, count: int, count_text: str, start: str, by: int) -> Lines:
     """The head of a loop over every ``by``-th number from ``start`` on, of ``by`` possible starts: with a fixed number
     of turns, so that it unrolls and its loads are under way together."""
     own = draft.names

@@ -21,7 +21,7 @@ from agent.ideas.product.draft import (
 from agent.ideas.product.launching import relaunched
 from agent.ideas.product.names import Tile, key, names, together
 from agent.ideas.product.shape import Product
-from agent.ideas.product.stage import stage
+from agent.ideas.product.stage import both_staged
 from agent.ideas.product.texts import (
     Swaps,
     comment_above,
@@ -44,7 +44,7 @@ def tiled(product: Product, tile: Tile, same_launch: bool) -> Rewrite:
     """The kernel with its nest tiled. ``same_launch``: block and grid stay, each thread has one output."""
     chosen = names(product)
     draft = Draft(product, tile, chosen, same_launch, chosen.cells)
-    lines = [*_head(draft), "", *_opening(draft), *turns(draft, _compute(draft)), *_closing(draft)]
+    lines = [*_head(draft), "", *_opening(draft), *turns(draft, both_staged(draft), _compute(draft)), *_closing(draft)]
     return rewrite(product, lines, None if same_launch else relaunched(product, tile))
 
 
@@ -210,8 +210,8 @@ def _sets_loop_variable(draft: Draft, statement: Node) -> bool:
     return any(loop.variable is symbol for loop in draft.product.frame.nest.loops)
 
 
-def turns(draft: Draft, compute: Lines) -> Lines:
-    """The nest: steps of staging and of ``compute``."""
+def turns(draft: Draft, staging: Lines, compute: Lines) -> Lines:
+    """The nest: steps of ``staging`` and of ``compute``."""
     product, own = draft.product, draft.names
     step = product.step
     around = [loop for loop in product.frame.nest.loops if loop is not step]
@@ -220,8 +220,7 @@ def turns(draft: Draft, compute: Lines) -> Lines:
     lines += [
         f"for ({step.variable.type} {own.first_turn} = {start}; {own.first_turn} {step.relation} {bound}; "
         f"{own.first_turn} += {own.step}) {{",
-        *stage(draft, product.rows, own.rows, own.first_row, own.place_row),
-        *stage(draft, product.cols, own.cols, own.first_col, own.place_col),
+        *staging,
         "__syncthreads();",
         *compute,
         "__syncthreads();",

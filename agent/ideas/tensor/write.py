@@ -9,6 +9,7 @@ from agent.ideas.product.stage import along_turns
 from agent.ideas.product.texts import comment_above, coordinates_at, substituted, text_at, uniform
 from agent.ideas.product.write import outer_places, rewrite, turns
 from agent.ideas.rewriting import Rewrite, fresh_local
+from agent.ideas.tensor.packs import staged
 from agent.ideas.tensor.site import HEADER, Site
 from agent.workload.dtypes import c_name
 
@@ -21,8 +22,8 @@ WARPS_DOWN, WARP_COLS = 2, 32
 
 @frozen(eq=False)
 class _Words:
-    """Further locals: the namespace's short name, numbers of warp and lane, the fragments, and where a warp lays down
-    one piece of its sums."""
+    """Further locals: the namespace's short name, numbers of warp and lane, the fragments, where a warp lays down one
+    piece of its sums, and for elements that come several at a time."""
 
     wmma: str
     warp: str
@@ -31,6 +32,9 @@ class _Words:
     cols: str
     sums: str
     pieces: str
+    pack: str
+    packs: str
+    four: str
 
 
 def tile_of(rows: int, cols: int, step: int) -> Tile:
@@ -50,7 +54,7 @@ def on_tensor_cores(site: Site, rows: int, cols: int, step: int) -> Rewrite:
     body = [
         *_head(draft, site, words),
         "",
-        *turns(draft, _compute(draft, site, words)),
+        *turns(draft, staged(draft, site, words.pack, words.packs, words.four), _compute(draft, site, words)),
         *_closing(draft, site, words),
     ]
     return rewrite(product, body, relaunched(product, tile), (HEADER,))
@@ -68,6 +72,7 @@ def _words(site: Site, own: Names) -> _Words:
     return _Words(
         new("wmma"), new("warp"), new("lane"), new(row.replace("_tile", "_piece")),
         new(col.replace("_tile", "_piece")), new(f"{site.total.name}s"), new("laid_down"),
+        new("pack"), new("packs"), new("four"),
     )  # fmt: skip
 
 
