@@ -331,6 +331,27 @@ def plain(first: str = "sum += in[i];", between: str = "", last: str = "out[i] =
     )
 
 
+SEVERAL = f"""\
+// cuda-lsp: workload
+//   size     rows = 600, cols = 60000
+//   buffer   x: f32[rows * cols] in
+//   buffer   y: f32[rows * cols] out
+//   launch   rowwise<<<(rows + 1) / 2, 512>>>(x, y, rows, cols)
+__global__ void rowwise(const float* x, float* y, int rows, int cols) {{
+    __shared__ float s[512];
+    const int t = threadIdx.x;
+    for (int row = blockIdx.x; row < rows; row += gridDim.x) {{
+    const float* in = x + row * cols;
+    float* out = y + row * cols;
+    float sum = 0.f;
+    for (int i = t; i < cols; i += blockDim.x) sum += in[i];
+    {SUM_TREE.replace("VALUE", "sum")}
+    float total = s[0];
+    __syncthreads();
+    for (int i = t; i < cols; i += blockDim.x) out[i] = in[i] / total;
+    }}
+}}
+"""
 SCALED = "const float* x, float* y, const double* scale, int rows, int cols"
 
 
@@ -397,6 +418,17 @@ def test_a_name_for_the_number_of_threads(use: str) -> None:
     x = np.random.default_rng(1).uniform(1, 2, (2, 703)).astype(np.float32)
     y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=2, cols=703)["y"].reshape(2, 703)
     np.testing.assert_allclose(y, x / x.astype(np.float64).sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cols", [60000, 60001, 110000])
+def test_blocks_that_take_several_rows(cols: int) -> None:
+    """The next row takes the place of the last, with no barrier for it."""
+    text = SEVERAL.replace("cols = 60000", f"cols = {cols}")
+    request = ask(text)
+    for candidate in candidates(request, NAME):
+        x = np.random.default_rng(1).uniform(1, 2, (4, 703)).astype(np.float32)
+        y = run(rewritten(request, candidate), request.workload, {"x": x}, rows=4, cols=703)["y"].reshape(4, 703)
+        np.testing.assert_allclose(y, x / x.astype(np.float64).sum(axis=1, keepdims=True), rtol=1e-5)
 
 
 def test_launch_bounds_are_respected() -> None:

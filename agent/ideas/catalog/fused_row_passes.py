@@ -40,7 +40,8 @@ __global__ void log_sum_exp(const float* x, float* y, int rows, int cols) {
         "Each pass over a row that does not fit into cache reads it from DRAM once more. A sum of exp(x - m) can be "
         "kept relative to the maximum so far, and squared differences about the mean so far, so that the first pass "
         "does the second one's work; one correction afterwards makes the result relative to the row's own maximum or "
-        "mean. How the threads' partial results are then reduced over the block does not matter and stays as it is."
+        "mean. How the threads' partial results are then reduced over the block does not matter and stays as it is. In "
+        "batches of several elements, their loads are under way together, and one rescaling serves for all of them."
     ),
     needs=(
         "two loops side by side over the same elements of global memory, in the same order",
