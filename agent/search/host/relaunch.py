@@ -25,14 +25,17 @@ Guide, "Shared Memory")."""
 
 def site_edits(site: LaunchSite, before: Launch, after: Launch, spell: Speller, document: Document) -> list[Edit]:
     """The edits of one site. Raises Inexpressible where a name is not known there."""
-    edits = [
-        _edit(span, _exchanged(text, old, new) or _told(site, text, old, new, spell, document, fixed))
-        for span, text, old, new, fixed in (
-            (site.grid_span, site.grid, before.grid, after.grid, before.block == after.block),
-            (site.block_span, site.block, before.block, after.block, True),
+    grid, block = (
+        _exchanged(text, old, new) or _told(site, text, old, new, spell, document, fixed) if old != new else text
+        for text, old, new, fixed in (
+            (site.grid, before.grid, after.grid, before.block == after.block),
+            (site.block, before.block, after.block, True),
         )
-        if old != new
-    ]
+    )
+    edits = [_edit(site.block_span, block)] if before.block != after.block else []
+    if before.grid != after.grid:
+        lines, grid = _bounded(site, grid, document)
+        edits += [_edit(site.grid_span, grid), *([_before(site, lines, document)] if lines else [])]
     if before.shared != after.shared:
         text = spell.text(after.shared)
         if needs_attribute(after, spell) and not needs_attribute(before, spell):
@@ -62,10 +65,31 @@ def _asked_for(site: LaunchSite, after: Launch, shared: str, document: Document)
     a name, where they are computed and no other launch would name them too."""
     lines = []
     if not _PLAIN.fullmatch(shared) and len(sites_of(document, after.kernel)) == 1:
-        name = unused_name("shared_bytes", set(_IDENTIFIER.findall(document.text.decode("utf-8", "replace"))))
+        name = unused_name("shared_bytes", set(_words(site, document)))
         lines = [f"const int {name} = {shared};"]
         shared = name
     return [*lines, checked(attribute(after, shared), check_of(document))], shared
+
+
+def _bounded(site: LaunchSite, grid: str, document: Document) -> tuple[list[str], str]:
+    """``blocks < most ? blocks : most``, and the line that says what ``blocks`` are, where a grid with an upper bound
+    would say it twice."""
+    bounded = re.fullmatch(r"(.+) < (\w+) \? \1 : \2", grid)
+    statement = statement_of(document, site)
+    in_block = statement.parent is not None and statement.parent.type == "compound_statement"
+    if bounded is None or _PLAIN.fullmatch(bounded[1]) or len(sites_of(document, site.kernel)) != 1 or not in_block:
+        return [], grid
+    words = _words(site, document)
+    if words.count(site.grid.strip()) == 2:
+        return [], grid  # a variable for this launch alone: the new value is told where it is declared
+    name = unused_name("blocks", set(words))
+    return [f"const int {name} = {bounded[1]};"], f"{name} < {bounded[2]} ? {name} : {bounded[2]}"
+
+
+def _words(site: LaunchSite, document: Document) -> list[str]:
+    """Every word of the function around a launch, and every macro's name."""
+    function = site.function_span or Span(0, len(document.text))
+    return [*_IDENTIFIER.findall(document.slice_text(function)), *(macro.name for macro in document.macros)]
 
 
 def _before(site: LaunchSite, lines: list[str], document: Document) -> Edit:

@@ -135,3 +135,15 @@ def test_an_axis_that_is_told_over_a_block_that_changes_is_told_anew() -> None:
 
     found, by_hand = relaunched(f"{head}    k<<<g, b>>>(x, n, m);", change)
     assert (found, by_hand) == ("dim3 b(64);\n    dim3 g((n + 15) / 16, m);\n    k<<<g, b>>>(x, n, m);", "")
+
+
+def test_a_bounded_grid_says_once_what_it_bounds() -> None:
+    line, _ = relaunched("    k<<<n, 8>>>(x, n, m);", numbers("min((n + 7) / 8, 96)", "1", "1"))
+    assert line == "const int blocks = (n + 7) / 8;\n    k<<<blocks < 96 ? blocks : 96, 8>>>(x, n, m);"
+    assert (
+        relaunched("    k<<<m, 8>>>(x, n, m);", numbers("min(n, 96)", "1", "1"))[0]
+        == "k<<<n < 96 ? n : 96, 8>>>(x, n, m);"
+    )
+    named = "    int g = n;\n    k<<<g, 8>>>(x, n, m);"
+    line, _ = relaunched(named, numbers("min((n + 7) / 8, 96)", "1", "1"))
+    assert line == "int g = (n + 7) / 8 < 96 ? (n + 7) / 8 : 96;\n    k<<<g, 8>>>(x, n, m);"
