@@ -16,11 +16,10 @@ from attrs import field, frozen
 # A directive wherever it might stand. Comments and strings are not told apart, since whoever wants to smuggle an
 # include past us would begin there; but nothing can make a directive of a "#" that other text of its line precedes,
 # unless that text ends a comment. NVRTC takes blanks, form feeds, carriage returns and comments around "#".
-_GAP = r"(?:\s|/\*.*?\*/)*"
-_INCLUDE = re.compile(
-    rf"(?:^|\r|\*/){_GAP}(?:#|%:|\?\?=){_GAP}(?:include_next|include|import|embed)\b{_GAP}(?P<operand>[^\n\r]*)",
-    re.DOTALL | re.MULTILINE,
-)
+_HASH = re.compile(r"#|%:|\?\?=")
+_WORD = re.compile(r"(?:include_next|include|import|embed)\b")
+_BLANKS = re.compile(r"\s*")
+_REST = re.compile(r"[^\n\r]*")
 _OPERAND = re.compile(r"""(?:"(?P<quoted>[^"]*)"|<(?P<angled>[^>]*)>)""")
 # Thrust includes files whose names its own macros make up; a source that redefines one of these chooses the file.
 _COMPUTED = re.compile(
@@ -130,9 +129,9 @@ def included(text: str) -> Iterator[str]:
     """Every file that ``text`` may include. Raises Refused for an include whose target is not written out."""
     # Both with and without line splices: inside a raw string a backslash at the end of a line splices nothing.
     for body in dict.fromkeys((text, _SPLICE.sub("", text))):
-        for matched in _INCLUDE.finditer(body):
-            operand = _OPERAND.match(matched["operand"])
-            target = matched["operand"].split("//")[0].strip()
+        for told in _operands(body):
+            operand = _OPERAND.match(told)
+            target = told.split("//")[0].strip()
             if operand is not None:
                 yield operand["quoted"] if operand["quoted"] is not None else operand["angled"]
             elif target and target[0] not in '"<\\':
@@ -145,6 +144,36 @@ def included(text: str) -> Iterator[str]:
             raise Refused(
                 matched["name"], f"{matched['name']} decides which files CUDA's own headers include: it stays"
             )
+
+
+def _operands(body: str) -> Iterator[str]:
+    """What follows each directive on its line. Step by step, since one pattern for all of it takes for ever on a file
+    with long comments."""
+    for hashed in _HASH.finditer(body):
+        if not _begins(body, hashed.start()):
+            continue
+        word = _WORD.match(body, _gap(body, hashed.end()))
+        if word is not None:
+            yield body[(start := _gap(body, word.end())) : _REST.match(body, start).end()]  # type: ignore[union-attr]
+
+
+def _begins(body: str, at: int) -> bool:
+    """Whether nothing of its line but blanks and comments precedes a place, or may precede it."""
+    while at > 0 and body[at - 1].isspace():
+        at -= 1
+        if body[at] in "\n\r":
+            return True
+    return at == 0 or body.endswith("*/", 0, at)
+
+
+def _gap(body: str, at: int) -> int:
+    """Behind the blanks and the comments at a place."""
+    while True:
+        at = _BLANKS.match(body, at).end()  # type: ignore[union-attr]
+        end = body.find("*/", at + 2) if body.startswith("/*", at) else -1
+        if end < 0:
+            return at
+        at = end + 2
 
 
 def line_of(text: str, target: str) -> int:

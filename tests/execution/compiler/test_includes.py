@@ -175,3 +175,37 @@ def test_host_code_may_use_system_headers_but_not_climb_out(project: Path) -> No
     ):
         with pytest.raises(Refused):
             includes.check_host(text, path, ())
+
+
+LONG_COMMENTS = '/* one */ "s" /* two\n*/ x\n' * 20_000
+
+
+@pytest.mark.parametrize(
+    ("before", "found"),
+    [
+        (LONG_COMMENTS, ["a.h"]),
+        ("\n" * 300_000, ["a.h"]),
+        (" " * 300_000, ["a.h"]),
+        ("#/*\n" * 20_000 + "*/\n", ["a.h"]),
+        ("/* a */ " * 20_000, ["a.h"]),
+        ("x /* a */ " * 20_000, ["a.h"]),
+        ("x ", []),
+    ],
+)
+def test_what_precedes_an_include_takes_no_longer_than_to_read_it(before: str, found: list[str]) -> None:
+    """A pattern that tried every end of every comment took for ever on a file of 1,200 lines."""
+    assert list(includes.included(f'{before}#include "a.h"\n')) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#/* a */include/* b\n*/ <x>",
+        "/* a */ # include <x>",
+        "a */ %:\tinclude <x>",
+        "\r??= include <x>",
+        "\f#include<x>",
+    ],
+)
+def test_comments_and_blanks_may_stand_wherever_a_compiler_takes_them(text: str) -> None:
+    assert list(includes.included(text)) == ["x"]
