@@ -16,7 +16,7 @@ from agent.source.edits import Edit, line_end
 from agent.source.launch import LaunchSite
 from agent.source.nodes import LOOPS, ancestors, enclosing, node_text, walk
 from agent.source.span import Span
-from agent.workload.plan import Copy, Fill, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.plan import Copy, Fill, Grid, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.workload import Workload
 
 # What may stand in a loop that is replaced as a whole, beside its launches: nothing that anybody else would miss.
@@ -51,6 +51,7 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         _stream(run.sites),
         b"swap" in document.text,
         check_of(document),
+        *_shapes(run, last, document),
     )
     unit = unit_at(document, last)
     indent = indent_of(document, last)
@@ -77,6 +78,23 @@ def run_edits(run: Run, spell: Speller, old: Plan, plan: Plan, workload: Workloa
         _in_place(document, last, lines, [], []),
         Edit(Span(around.end_byte, around.end_byte), tail),
     ]
+
+
+Shapes = dict[tuple[str, Grid], str]
+
+
+def _shapes(run: Run, place: Node, document: Document) -> tuple[Shapes, Shapes]:
+    """The grids and blocks of the old launches as their sites tell them, where that can be told at ``place`` too."""
+    seen = names_in_scope(document, place) | {"dim3"}
+    launches = Plan(run.old).launches()
+    grids: Shapes = {}
+    blocks: Shapes = {}
+    for launch, site in zip(launches, run.sites, strict=False):
+        for known, shape, text in ((grids, launch.grid, site.grid), (blocks, launch.block, site.block)):
+            plain = " ".join(text.split())
+            if set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", plain)) <= seen:
+                known.setdefault((launch.kernel, shape), plain)
+    return grids, blocks
 
 
 def _numbers(run: Run, plan: Plan, old: Plan, spell: Speller, taken: set[str]) -> tuple[list[str], Speller]:

@@ -1,7 +1,7 @@
 """Steps of a plan as statements of host code."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, field, frozen
 
@@ -11,19 +11,22 @@ from agent.search.host.sites import checked
 from agent.search.host.spelling import Speller
 from agent.workload import dtypes
 from agent.workload.expression import name as name_of
-from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.workload import Buffer, Workload
 
 
 @frozen
 class Names:
     """``scratch`` gives each new scratch buffer its host name; ``stream`` is the launch's stream, if it names one;
-    ``check`` the macro or function that the file puts around its allocations."""
+    ``check`` the macro or function that the file puts around its allocations. ``grids`` and ``blocks`` are the shapes
+    that a kernel's launches had, in the user's own words: other kernels may count on their numbers."""
 
     scratch: dict[str, str]
     stream: str | None
     standard_swap: bool
     check: str = ""
+    grids: Mapping[tuple[str, Grid], str] = field(factory=dict)
+    blocks: Mapping[tuple[str, Grid], str] = field(factory=dict)
 
     def checked(self, call: str) -> str:
         """A call of the runtime in the file's own error check, where it has one."""
@@ -56,7 +59,9 @@ class _Writer:
         stream = self.names.stream
         rest = f", {shared}, {stream}" if stream else f", {shared}" if shared != "0" else ""
         arguments = ", ".join(spell.text(argument) for argument in launch.arguments)
-        head = f"{launch.kernel}<<<{spell.dims(launch.grid)}, {spell.dims(launch.block)}{rest}>>>"
+        grid = self.names.grids.get((launch.kernel, launch.grid)) or spell.dims(launch.grid)
+        block = self.names.blocks.get((launch.kernel, launch.block)) or spell.dims(launch.block)
+        head = f"{launch.kernel}<<<{grid}, {block}{rest}>>>"
         line = f"{indent}{head}({arguments});"
         if len(line) > 120:
             line = f"{indent}{head}(\n{indent}{self.unit}{arguments});"

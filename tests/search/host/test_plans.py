@@ -207,6 +207,26 @@ def test_a_loop_may_be_left_with_nothing_but_its_exchanges() -> None:
     )
 
 
+def test_a_shape_that_stays_is_told_as_it_was_and_other_kernels_have_numbers() -> None:
+    host, _, _ = edited(
+        "scan",
+        "scan_step",
+        SCANS,
+        """
+        launch second<<<(n + 256 - 1) / 256, 256>>>(in, out, n)
+        launch scan_step<<<(n + 256 - 1) / 256, 256>>>(in, out, n, 1)
+        """,
+    )
+    assert (
+        """\
+    int blocks = (n + threads - 1) / threads;
+    second<<<(n + 256 - 1) / 256, 256>>>(in, out, n);
+    scan_step<<<blocks, threads>>>(in, out, n, 1);
+"""
+        in host
+    )
+
+
 KERNEL = "__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }\n"
 HELPER = "__global__ void k2(const float* x, float* t, float* y, int n) { y[threadIdx.x] = x[n] + t[0]; }\n"
 MAIN = """\
