@@ -7,6 +7,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.search.host.sites import names_in_scope
+from agent.search.host.written import in_macro
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.launch import LaunchSite
@@ -119,7 +120,8 @@ def _declaration(document: Document, place: _Place, alike: int) -> Node | None:
     """The variable's declaration, where nothing but ``alike`` launches names it and the new value means the same
     there."""
     uses = len(re.findall(rf"\b{place.name}\b", document.slice_text(place.function)))
-    if uses != 1 + alike * len(re.findall(rf"\b{place.name}\b", place.new)):
+    own = len(re.findall(rf"\b{place.name}\b", place.new))
+    if uses != 1 + alike * own or in_macro(document, {place.name}):
         return None
     found = next((node for node in _before(document, place) if _declares(document, node, place.name)), None)
     if found is None:

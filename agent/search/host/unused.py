@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from agent.ideas.rewriting import remove
 from agent.search.host.idle import idle
+from agent.search.host.written import in_macro
 from agent.source.document import Document, parse
 from agent.source.edits import Edit, apply_edits
 from agent.source.nodes import descendants, node_text
@@ -44,7 +45,7 @@ def _edits(before: Document, after: Document) -> Iterator[Edit]:
             continue
         for node in descendants(now, "declaration"):
             name = _declared(after, node)
-            if name and _uses(name, written) == 1 and _uses(name, text) > 1:
+            if name and _uses(name, written) == 1 and _uses(name, text) > 1 and not in_macro(after, {name}):
                 yield remove(after, node)
 
 

@@ -87,6 +87,12 @@ def test_two_launches_with_different_values_share_no_name() -> None:
     assert named(before, half) == half, "the other still uses it"
 
 
+def test_a_variable_that_a_macro_may_use_is_left_alone() -> None:
+    before = "#define SHAPE g\nint g = n;\nk<<<g, 64>>>(x, n);\nuse(SHAPE);"
+    after = before.replace("<<<g", "<<<n / 2")
+    assert named(before, after) == after
+
+
 LONG = "a_long_kernel_name<<<dim3((n + 127) / 128, (n + 95) / 96), 256>>>(x, weight, bias, height, width"
 
 

@@ -53,6 +53,13 @@ def test_what_is_used_elsewhere_or_was_unused_before_stays() -> None:
     assert left("    int threads = 256;\n    int blocks = 2;\n", "other<<<blocks, 1>>>(x);") == "int blocks = 2;"
 
 
+def test_what_a_macro_may_use_stays() -> None:
+    text = f"#define SIZE blocks\nvoid f(float* x, int n) {{\n    int blocks = n;\n    {LAUNCH}\n    use(SIZE);\n}}\n"
+    text = text.replace("threads", "64")
+    after = without_unused(parse(text.encode()), parse(text.replace("k<<<blocks", "k<<<n").encode()))
+    assert b"int blocks = n;" in after.text
+
+
 LOOP = "for (int d = 1; d < n; d *= 2) {\n        k<<<d, 1>>>(x);\n    }"
 
 
