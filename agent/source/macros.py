@@ -8,6 +8,8 @@ _SPECIFIERS = word_set(
     "__host__ __device__ __global__ __forceinline__ __noinline__ __inline__ __inline __forceinline inline static "
     "extern constexpr noexcept __restrict__ __restrict restrict __shared__ __constant__ void"
 )
+_OWN = word_set("__global__ __device__ __host__ __shared__ __constant__")
+"""What CUDA says itself: a file that defines one as nothing does so for editors and other compilers."""
 _SPECIFIER_TOKEN = re.compile(
     r"(?:__attribute__|__declspec|__launch_bounds__|__align__|alignas|__maxnreg__|__cluster_dims__)\s*"
     r"\((?:[^()]|\([^()]*\))*\)|\[\[[^\]]*\]\]|\"C\"|\w+"
@@ -30,7 +32,8 @@ def specifier_macros(macros: tuple[Macro, ...]) -> dict[bytes, str]:
     """Macros whose every definition is a sequence of specifiers (or empty), with what they stand for."""
     bodies: dict[str, list[str]] = {}
     for macro in macros:
-        bodies.setdefault(macro.name, []).append(macro.body)
+        if macro.name not in _OWN:
+            bodies.setdefault(macro.name, []).append(macro.body)
     known: dict[str, str] = {}
     # a macro may stand for another: two rounds resolve what is met in practice
     for _ in range(2):

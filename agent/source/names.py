@@ -11,7 +11,7 @@ from agent.source.span import Span
 # not a member (``p.x``, ``p->x``); ``1.f`` and ``...`` are no members either, and no words
 _NAME = re.compile(rb"(?<![\w.])(?<!->)[A-Za-z_]\w*|(?<=\.\.)[A-Za-z_]\w*")
 _KEYWORD = re.compile(rb"#\s*\w*(?:(?<=pragma)\s*(?:unroll|nounroll|once)\b)?")
-_KEYWORDS = word_set(
+KEYWORDS = word_set(
     "alignas alignof and asm auto bool break case catch char char16_t char32_t char8_t class concept const "
     "const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete do "
     "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
@@ -44,7 +44,7 @@ def names_in(text: bytes) -> frozenset[str]:
     for directive in scanned.directives:
         if directive.keyword not in ("include", "error", "warning", "line"):
             words.update(_NAME.findall(scan(_KEYWORD.sub(b"", directive.text)).code))
-    return frozenset(word.decode() for word in words) - _KEYWORDS
+    return frozenset(word.decode() for word in words) - KEYWORDS
 
 
 def declared_names(text: bytes, node: Node) -> frozenset[str]:

@@ -12,7 +12,7 @@ from agent.source.includes import is_missed, kept_header, local_header
 from agent.source.instances import name_expression
 from agent.source.items import Block, Conditional, Entry, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
-from agent.source.names import names_in
+from agent.source.names import KEYWORDS, names_in
 from agent.source.nodes import kernel_node
 from agent.source.stripping import device_text
 from agent.source.substitutes import prologue
@@ -71,6 +71,8 @@ def device_slice(
     found = list(_items(unit, unit.entries, frozenset(), ()))
     expressions = tuple(_expression(unit, name, found) for name in names)
     roots = frozenset().union(*(names_in(name.encode()) for name in expressions))
+    # a macro by the name of a keyword changes all code behind it
+    roots |= frozenset(name for each in found if each.item.kind == "macro" for name in each.item.gives & KEYWORDS)
     chosen = _closure(found, roots)
     if not relaxed_constexpr:
         chosen = _closure([each for each in found if not _called_on_device(each.item, chosen)], roots)

@@ -351,3 +351,33 @@ def test_headers_come_only_where_used():
     alias = "namespace cg = cooperative_groups;\n__global__ void k() { cg::this_thread_block().sync(); }"
     grouped = device_slice(parse((code % alias).encode()), ["k"])
     assert "cooperative_groups.h" in grouped.text and "mma.h" not in grouped.text
+
+
+KEYWORDS = """__global__ void k(float* x, int n) {
+    int i = threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "macro",
+    [
+        "#define threadIdx blockIdx",
+        "#define float double",
+        "#define if(x) if (!(x))",
+        "#define __restrict__",
+        "#define int long",
+    ],
+)
+def test_a_macro_by_the_name_of_a_keyword_is_in_the_slice(macro: str) -> None:
+    """No name in the code calls for it, and all code behind it is another."""
+    found = device_slice(parse(f"{macro}\n{KEYWORDS}".encode()), ["k"])
+    assert macro in found.text.splitlines()
+
+
+def test_what_a_file_tells_other_compilers_hides_no_kernel() -> None:
+    shim = "#ifndef __CUDACC__\n#define __global__\n#define __device__\n#define __shared__\n#endif\n"
+    document = parse((shim + KEYWORDS).encode())
+    assert [kernel.name for kernel in document.kernels] == ["k"] and document.kernels[0].damage is None
+    assert "#ifndef __CUDACC__" in device_slice(document, ["k"]).text
