@@ -3,6 +3,9 @@
 import pytest
 
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.source.document import parse
+from agent.workload.program import Program
+from agent.workload.static.inference import infer
 from tests.evaluation.kernels import SOFTMAX, original, setting
 
 
@@ -215,6 +218,31 @@ def test_an_output_that_hangs_on_old_memory() -> None:
 
 def test_the_same_kernel_with_its_output_declared_inout() -> None:
     assert not found(STALE.replace("y: f32[n] out", "y: f32[n] inout")).contract.broken
+
+
+STEPS = """
+__global__ void step(const float* a, float* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < n - 1) b[i] = 0.5f * a[i] + 0.25f * (a[i - 1] + a[i + 1]);
+}
+int main() {
+    int n = 5000; float *a, *b;
+    cudaMalloc(&a, n * sizeof(float)); cudaMalloc(&b, n * sizeof(float));
+    cudaMemset(a, 0, n * sizeof(float)); cudaMemset(b, 0, n * sizeof(float));
+    for (int t = 0; t < 4; t++) { step<<<(n + 255) / 256, 256>>>(a, b, n); std::swap(a, b); }
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "broken"), [(STEPS, False), (STEPS.replace("cudaMemset(b,", "(void)(b,"), True)])
+def test_time_steps_that_leave_the_rim_alone(text: str, broken: bool) -> None:
+    """Each step reads the rim of what the one before it left: it must have been put there, and was or was not."""
+    document = parse(text.encode(), "test.cu")
+    workload = infer(document, document.kernels[0])
+    result = prepare(Program(document, workload.plan, "original"), workload, setting())
+    assert isinstance(result, Prepared), result
+    assert result.contract.broken == broken
+    assert ("b depends on what was in memory before" in result.contract.summary) == broken
 
 
 HANG = """

@@ -167,6 +167,47 @@ def test_repeats_swaps_and_progressions() -> None:
     assert while_loop[3] == "repeat s = n / 2; s > 0; s = s / 2 {"
 
 
+RIM = "__global__ void k(const float* a, float* b, int n) { if (threadIdx.x && threadIdx.x < n - 1) b[1] = a[0]; }\n"
+EXCHANGES = ["float* c = a; a = b; b = c;", "std::swap(a, b);", "float *c = b; b = a; a = c;"]
+PUT = [
+    ("cudaMemset(b, 0, n * 4);", "inout zeros"),
+    ("cudaMemcpy(b, h, n * 4, cudaMemcpyHostToDevice);", "inout uniform(0.0f, 1.0f)"),
+    ("", "out"),
+]
+
+
+def ping_pong(put: str, steps: str) -> list[str]:
+    head = "int main() { int n = 64; float *a, *b; float* h = (float*)malloc(n * 4); cudaMalloc(&a, n * 4);"
+    head += " for (int i = 0; i < n; i++) h[i] = rand() / (float)RAND_MAX; cudaMalloc(&b, n * 4);"
+    return statements(f"{head} cudaMemcpy(a, h, n * 4, cudaMemcpyHostToDevice); {put} {steps} }}", RIM)
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize(("put", "access"), PUT)
+def test_what_a_step_leaves_alone_is_read_behind_the_exchange(put: str, access: str, exchange: str) -> None:
+    told = ping_pong(put, f"for (int t = 0; t < 10; t++) {{ k<<<1, 64>>>(a, b, n); {exchange} }}")
+    assert told[2] == f"buffer b: f32[n] {access}"
+
+
+@pytest.mark.parametrize(("put", "access"), PUT)
+def test_what_a_launch_leaves_alone_is_read_by_the_one_behind_it(put: str, access: str) -> None:
+    assert ping_pong(put, "k<<<1, 64>>>(a, b, n); k<<<1, 64>>>(b, a, n);")[2] == f"buffer b: f32[n] {access}"
+
+
+def test_what_no_step_reads_is_an_output_whatever_was_put_there() -> None:
+    assert ping_pong(PUT[0][0], "k<<<1, 64>>>(a, b, n);")[2] == "buffer b: f32[n] out"
+
+
+def test_what_a_plan_itself_writes_first_was_not_there_before() -> None:
+    """The second kernel of a loop is asked about: its buffers are taken as they are before the loop."""
+    more = RIM + "__global__ void s(const float* b, float* a, int n) { a[threadIdx.x] = b[threadIdx.x] + n; }\n"
+    host = "int main() { int n = 64; float *a, *b; cudaMalloc(&a, n * 4); cudaMalloc(&b, n * 4);"
+    host += (
+        " cudaMemset(a, 0, n * 4); for (int t = 0; t < 10; t++) { k<<<1, 64>>>(a, b, n); s<<<1, 64>>>(b, a, n + t); } }"
+    )
+    assert statements(host, more, "s")[1:3] == ["buffer a: f32[n] inout zeros", "buffer b: f32[n] out"]
+
+
 def test_a_timing_loop_is_one_launch() -> None:
     host = (
         "int main(int c, char** v) { int n = 1000, reps = 50; @M for (int r = 0; r < reps; r++) { k<<<4, "

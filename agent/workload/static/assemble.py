@@ -76,7 +76,7 @@ def workload(
     if attempts[0] != (item,):
         attempts.append(_alone(path, item))
     for index, items in enumerate(attempts):
-        draft = Draft(document, facts, first=item)
+        draft = Draft(document, facts, first=next(launches(items)))
         steps = plan_steps(items, draft)
         if (draft.questions or not _known_kernels(items, document)) and index + 1 < len(attempts):
             continue
@@ -308,8 +308,8 @@ def _finish(
     notes: list[str] = list(draft.facts.notes)
     buffers = []
     for memory in draft.order:
-        access = _access(memory, draft, usages, orbit, items)
-        domain = contents.domain(memory, access, draft, usages, extents, item, notes)
+        access = _access(memory, draft, usages, orbit)
+        domain = contents.domain(memory, access, draft, usages, extents, draft.first or item, notes)
         held = draft.facts.memories[memory]
         origin = Origin("allocation", held.line, held.how)
         buffers.append(Buffer(held.name, draft.dtypes[memory], extents[memory], access, domain, origin, host=held.name))
@@ -383,18 +383,20 @@ def _orbits(items: tuple[Item, ...]) -> dict[int, set[int]]:
     return found
 
 
-def _access(
-    memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]], items: tuple[Item, ...]
-) -> Access:
-    """Out when the first thing that happens to it is that it is written; in when nothing writes it."""
+def _access(memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]]) -> Access:
+    """In when nothing writes it, in any role that swaps give it; out when what was there before cannot show.
+
+    Whether a launch writes all of a buffer is not seen here. So what the host put there may still be read by a later
+    step, such as the rim that a stencil leaves alone; what nothing put there is left for the contract to judge.
+    """
     own = list(_role(memory, draft, usages))
     roles = [role for other in orbit.get(memory, {memory}) for role in _role(other, draft, usages)]
     content = draft.first.contents.get(memory) if draft.first else None
     fresh = content is None or content.kind == "fresh"
-    first_reads, first_writes = own[0]
+    _, first_writes = own[0]
     if not any(writes for _, writes in roles):
         return Access.IN
-    if first_writes and (fresh or not first_reads):
+    if first_writes and (fresh or not any(reads for reads, _ in roles)):
         return Access.OUT
     return Access.INOUT
 
