@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.source.document import read
+from agent.workload.bind import bind
+from agent.workload.binding import BoundLaunch
 from agent.workload.describe import origin
 from agent.workload.errors import NoWorkload
 from agent.workload.find import find_workload
@@ -91,3 +93,123 @@ def test_a_makefile_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     (tmp_path / "Makefile").mkdir()
     assert run_line(str(tmp_path / "main.cu")) is None
     assert run_line("") is None
+
+
+COUNTED = """\
+#include <cuda_runtime.h>
+__global__ void inc(int *a, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) a[i] += 1; }}
+{before}int main(int argc, char **argv) {{
+    {text}
+    int *d;
+    cudaMalloc(&d, size * sizeof(int));
+    inc<<<(size + 255) / 256, 256>>>(d, size);
+}}
+"""
+
+
+def counted(folder: Path, text: str, command: str | None, before: str = "", directive: str = "") -> Workload:
+    file = folder / "main.cu"
+    file.write_text(COUNTED.format(text=text, before=before).replace("__global__", directive + "__global__", 1))
+    if command is not None:
+        (folder / "Makefile").write_text(f"run:\n\t./main {command}\n")
+    document = read(str(file))
+    return find_workload(document, document.kernel("inc"))
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "elements"),
+    [
+        ("int size = atoi(argv[1]) * 1000;", "20", 20_000),
+        ("int size = 1000 * (argc > 1 ? atoi(argv[1]) : 1);", "20", 20_000),
+        ("int size = 1 << atoi(argv[1]);", "20", 1_048_576),
+        ("int k; if (argc < 2) return 1; k = atoi(argv[1]); const int size = k * 1000;", "20", 20_000),
+        ("int k; k = atoi(argv[1]); int size = k * k;", "20", 400),
+        ("int k; k = atoi(argv[1]); int size = k + 5;", "20", 25),
+        ("int k; k = atoi(argv[1]); int size = pow(2, k);", "20", 1_048_576),
+        ("int k; k = atoi(argv[1]); int w = k * 10; int h = k * 20; int size = w * h;", "20", 80_000),
+        ("int k = 100; if (argc > 1) k = atoi(argv[1]); int size = k * 1000;", "20", 20_000),
+        ("int k = 0, size = 0; k = (argc > 1) ? atoi(argv[1]) : 7; size = k * 1000;", "20", 20_000),
+        ("int size = atoi(argv[1]); size *= 1000;", "20", 20_000),
+        ("int size = atoi(argv[1]) * atoi(argv[2]) - strtol(argv[3], NULL, 10);", "20 30 7", 593),
+        ("int size = (int)atof(argv[1]);", "1e3", 1000),
+        ("int size = argc > 2 ? atoi(argv[2]) : 50 * atoi(argv[1]);", "20", 1000),
+        ("struct { int n; } p; p.n = atoi(argv[1]); int size = p.n * 3;", "20", 60),
+    ],
+)
+def test_arithmetic_on_an_argument_is_followed(tmp_path: Path, text: str, command: str, elements: int) -> None:
+    found = counted(tmp_path, text, command)
+    (launch,) = bind(found, found.plan, None, read(str(tmp_path / "main.cu"))).steps
+    assert found.buffers[0].extent.integer({size.name: size.value for size in found.sizes}) == elements
+    assert isinstance(launch, BoundLaunch)
+    assert launch.grid[0] == -(-elements // 256)
+    assert "as Makefile line 2 runs it" in origin(found)
+
+
+def test_an_argument_goes_through_functions(tmp_path: Path) -> None:
+    before = "int count(int argc, char **argv) { return atoi(argv[1]) * 1000; }\n"
+    found = counted(tmp_path, "int size = count(argc, argv);", "20", before)
+    assert sizes(found) == {"size": 20_000}
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("argv++; argc--; int size = atoi(argv[1]) * 10;", "20 30"),
+        ("int size = atoi(argv[1] + 1);", "20"),
+        ("int size = atoi(&argv[1][1]);", "20"),
+        ("int size = count(argc, argv + 1);", "20 30"),
+        ("argv[1] = argv[2]; int size = atoi(argv[1]);", "20 30"),
+        ("int size = strtol(argv[1], NULL, 16);", "20"),
+        ("int size = strtol(argv[1], NULL, 0);", "020"),
+        ("int size = atoi(argv[1]);", "1e3"),
+        ("int size = atoi(argv[1]);", "1_000"),
+        ("int size = atoi(argv[1]);", "inf"),
+        ("int size = atoi(argv[1]);", "99999999999"),
+        ("int size = atof(argv[1]);", "1_000"),
+        ('int size = 100; int c; while ((c = getopt(argc, argv, "n:")) != -1) size = atoi(optarg);', "-n 20"),
+        ('int size = 100; getCmdLineArgumentInt(argc, argv, "n", &size);', "-n=20"),
+        ("int size = 100; for (int a = 1; a < argc; a++) size = atoi(argv[a]);", "20"),
+    ],
+)
+def test_what_is_not_plainly_an_argument_s_decimal_number_is_asked_for(tmp_path: Path, text: str, command: str) -> None:
+    before = "int count(int argc, char **argv) { return atoi(argv[1]); }\n"
+    with pytest.raises(NoWorkload) as asked:
+        counted(tmp_path, text, command, before)
+    assert asked.value.questions
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("int rows; rows = atoi(argv[1]); int size = rows * 64;", "rows"),
+        ("int k, size; k = atoi(argv[1]); size = pow(2, k);", "k"),
+        ("int size = atoi(argv[1]) * 1000;", "size"),
+    ],
+)
+def test_a_number_that_is_assigned_later_is_asked_for_by_its_name(tmp_path: Path, text: str, name: str) -> None:
+    with pytest.raises(NoWorkload) as asked:
+        counted(tmp_path, text, None)
+    assert asked.value.questions == (f"value of `{name}`?",)
+    assert "argv:" not in str(asked.value)
+    assert f"size     {name} = ?" in asked.value.draft
+    found = counted(tmp_path, text, None, directive=f"// cuda-lsp: workload\n//   size {name} = 9\n")
+    assert sizes(found) == {name: 9}
+
+
+def test_a_number_without_a_name_is_asked_for_in_plain_words(tmp_path: Path) -> None:
+    with pytest.raises(NoWorkload) as asked:
+        counted(tmp_path, "int size = 100; inc<<<atoi(argv[1]), 256>>>((int *)0, size); size = atoi(argv[1]);", None)
+    assert "argv:" not in str(asked.value)
+
+
+def test_two_numbers_of_one_name_have_answers_of_their_own(tmp_path: Path) -> None:
+    text = "int size = 1; { int n = atoi(argv[1]); size = n; } { int n = atoi(argv[2]); size *= n; }"
+    directive = "// cuda-lsp: workload\n//   size n = 20, n_2 = 30\n"
+    found = counted(tmp_path, text, None, directive=directive)
+    assert found.buffers[0].extent.integer({size.name: size.value for size in found.sizes}) == 600
+
+
+def test_a_directive_has_the_last_word_on_what_an_argument_decides(tmp_path: Path) -> None:
+    directive = "// cuda-lsp: workload\n//   size size = 77\n"
+    found = counted(tmp_path, "int k; k = atoi(argv[1]); int size = k * 10;", "20", directive=directive)
+    assert sizes(found) == {"size": 77}

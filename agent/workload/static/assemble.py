@@ -13,7 +13,7 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
-from agent.workload.static import contents, sizing
+from agent.workload.static import arguments, contents, passing, sizing
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
 from agent.workload.static.state import Facts, State
@@ -38,7 +38,10 @@ BLANK = "__open__"
 
 @define
 class Draft:
-    """A workload in the making, and what is missing. Missing numbers are the name ``__open__`` until they are told."""
+    """A workload in the making, and what is missing. Missing numbers are the name ``__open__`` until they are told.
+
+    ``barred`` is what no answer would help with, and the line of the launch.
+    """
 
     document: Document
     facts: Facts
@@ -49,6 +52,7 @@ class Draft:
     first: LaunchItem | None = None
     met: list[LaunchItem] = field(factory=list)
     open_roots: dict[str, None] = field(factory=dict)
+    barred: dict[str, int] = field(factory=dict)
 
     @property
     def launched(self) -> tuple[LaunchItem, ...]:
@@ -63,6 +67,7 @@ class Draft:
         return self.facts.file_state
 
     def ask(self, question: str, reason: str, line: int | None) -> Expression:
+        reason = reason.removeprefix(arguments.MARK)
         if (question, reason, line) not in self.questions:
             self.questions.append((question, reason, line))
         return name_of(BLANK)
@@ -219,7 +224,7 @@ def _number(value: Value, what: str, line: int, draft: Draft) -> Expression:
     if isinstance(value, Scalar):
         return _told(value.expression, draft)
     reason = value.reason if isinstance(value, Unknown) else "it is not a number that is written down"
-    return draft.ask(what, reason.removeprefix("argv:"), (value.line if isinstance(value, Unknown) else None) or line)
+    return draft.ask(what, reason, (value.line if isinstance(value, Unknown) else None) or line)
 
 
 def _told(expression: Expression, draft: Draft) -> Expression:
@@ -260,11 +265,10 @@ def _argument(
 ) -> Expression:
     dtype = types.parameter_dtype(draft.document, kernel, parameter, template)
     what = f"`{parameter.name}` of `{kernel.name}`"
-    if parameter.pointer_depth > 1:
-        return draft.ask(f"contents of {what}", "a pointer to pointers cannot be passed yet", item.line)
+    if why := passing.barred(draft.document, kernel, parameter, dtype):
+        draft.barred[why] = item.line
+        return draft.ask(f"value of {what}", why, item.line)
     if parameter.pointer_depth == 0:
-        if dtype is None or dtypes.base(dtype)[1] > 1:
-            return draft.ask(f"value of {what}", f"a `{parameter.type}` by value cannot be passed yet", item.line)
         return _number(value, f"value of {what}", item.line, draft)
     if not isinstance(value, Pointer):
         null = isinstance(value, Scalar) and value.expression == number(0)
@@ -337,6 +341,8 @@ def _finish(
 
 
 def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
+    if draft.barred:
+        return _unlaunchable(kernel, draft.barred)
     shown = [
         f"{question}: {reason}" + (f" (line {line})" if line else "") for question, reason, line in draft.questions
     ]
@@ -351,6 +357,20 @@ def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
     )
 
 
+def _unlaunchable(kernel: Kernel, barred: dict[str, int]) -> NoWorkload:
+    """Neither questions nor a draft: what would be filled in could not be passed."""
+    return NoWorkload(f"no workload for `{kernel.name}`: {'; '.join(barred)}", (), next(iter(barred.values())))
+
+
+def unlaunchable(document: Document, kernel: Kernel) -> NoWorkload | None:
+    """What bars every launch of a kernel that nothing launches; None where one can be written down."""
+    named = {template.name for template in kernel.template}
+    fixed = [one for one in kernel.parameters if one.element not in named or one.pointer_depth > 1]
+    told = (passing.barred(document, kernel, one, types.parameter_dtype(document, kernel, one, ())) for one in fixed)
+    barred = {why: kernel.line for why in told if why}
+    return _unlaunchable(kernel, barred) if barred else None
+
+
 def _usage(name: str, draft: Draft) -> Usage | None:
     try:
         kernel = draft.document.kernel(name)
@@ -363,9 +383,7 @@ def _usage(name: str, draft: Draft) -> Usage | None:
 def _extent(memory: int, draft: Draft) -> Expression:
     held: Memory = draft.facts.memories[memory]
     if isinstance(held.nbytes, Unknown):
-        return draft.ask(
-            f"size of `{held.name}`", held.nbytes.reason.removeprefix("argv:"), held.nbytes.line or held.line
-        )
+        return draft.ask(f"size of `{held.name}`", held.nbytes.reason, held.nbytes.line or held.line)
     return _told(divided(held.nbytes, dtypes.size_of(draft.dtypes[memory])), draft)
 
 

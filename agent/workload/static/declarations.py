@@ -10,7 +10,7 @@ from agent.workload.expression import number
 from agent.workload.static import arguments, calls, hints, library
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Content, Dim3, Distribution, Pointer, Ref, Scalar, Unknown, Value
+from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
 _STORAGE = re.compile(
@@ -61,14 +61,10 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
 
 def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State, line: int) -> None:
     """The first value of a variable; where it comes from the command line, with a default or without, is kept."""
-    if isinstance(value, Unknown) and value.reason.startswith(arguments.MARK):
-        state.cells[cell] = arguments.root(facts.names[cell], value, facts)
-        return
     if isinstance(value, Pointer) and facts.memories[value.memory].name.startswith("host memory of"):
         facts.rename(value.memory, facts.names[cell])
     text = facts.node_text(node) if node is not None else ""
-    origin = "argv default" if "argc" in text or "argv" in text else "literal"
-    ev.set_cell(cell, value, facts, state, line, origin)
+    ev.set_cell(cell, value, facts, state, line, arguments.origin(text, line, facts))
 
 
 def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Facts, state: State) -> Value | None:
@@ -189,10 +185,9 @@ def bind_parameter(parameter: Node, value: Value | None, shared: int | None, fac
         stars = _stars(declarator) + (declarator is not None and _array(declarator) is not None)
         cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
         if value is not None:
-            held = value if isinstance(value, Ref | Pointer | Dim3 | Distribution) else None
-            state.cells[cell] = held if held is not None else value
-            if isinstance(value, Scalar) and value.expression.constant is not None:
-                ev.set_cell(cell, value, facts, state, line, "literal")
+            state.cells[cell] = value
+            if arguments.is_asked(value) or (isinstance(value, Scalar) and value.expression.constant is not None):
+                ev.set_cell(cell, value, facts, state, line)
 
 
 def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -> None:

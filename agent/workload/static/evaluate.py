@@ -9,7 +9,7 @@ from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import calls, hints
+from agent.workload.static import arguments, calls, hints
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
@@ -267,7 +267,7 @@ def _member_cell(node: Node, facts: Facts, state: State) -> int | None:
     known = facts.members.get((owner, facts.node_text(member)))
     if known is None:
         known = facts.member(owner, facts.node_text(member), name)
-        state.cells[known] = Unknown(f"`{name}` is not set in this file", facts.line(node))
+        state.cells[known] = Unknown(f"nothing that is followed sets `{name}`", facts.line(node))
     return known
 
 
@@ -390,23 +390,29 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
         return
     cell = cell_of(target, facts, state)
     if cell is not None:
-        set_cell(cell, value, facts, state, facts.line(node))
+        line = facts.line(node)
+        set_cell(cell, value, facts, state, line, arguments.origin(facts.node_text(node), line, facts))
 
 
 def _with_part(held: Dim3, part: str, value: Scalar | Unknown) -> Dim3:
     return Dim3(value if part == "x" else held.x, value if part == "y" else held.y, value if part == "z" else held.z)
 
 
-def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, origin: str = "literal") -> None:
-    """Give a variable its value, converted to its type; a positive number written down becomes a root."""
-    type_text = facts.types.get(cell, "")
+def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, origin: Origin | None = None) -> None:
+    """Give a variable its value, converted to its type; a positive number written down becomes a root, and so does one
+    that only the command line gives."""
+    type_text, told = facts.types.get(cell, ""), origin or Origin("literal", line)
+    if arguments.answered(facts.names[cell], value, told, facts):
+        value = Unknown(arguments.MARK, line)
+    if arguments.is_asked(value):
+        value = arguments.root(facts.names[cell], value, facts)
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
         value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):
         value = as_type(value, facts.dtype(type_text)) if type_text not in ("", "auto") else value
         constant = value.expression.constant
         if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:
-            value = facts.root(facts.names[cell], constant, Origin(origin, line), file_level=cell in facts.file_cells)
+            value = facts.root(facts.names[cell], constant, told, file_level=cell in facts.file_cells)
     state.cells[cell] = value
 
 

@@ -31,10 +31,15 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
         try:
             return assemble.workload(document, kernel, facts, path, item)
         except NoWorkload as error:
-            if failure is None or len(error.questions) < len(failure.questions):
+            if failure is None or _openness(error) < _openness(failure):
                 failure = error
     assert failure is not None
     raise failure
+
+
+def _openness(error: NoWorkload) -> tuple[bool, int]:
+    """Fewer questions are better, but a launch that no answer helps is worse than all of them."""
+    return not error.draft, len(error.questions)
 
 
 def trace(document: Document, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
@@ -74,6 +79,8 @@ def _run_entry(document: Document, entry: str, facts: Facts) -> None:
                     if entry == "main":
                         if index == 0:
                             facts.declare("argc", arguments.count(facts), "int", state)
+                        elif index == 1:
+                            facts.declare("argv", arguments.ARGV, "char**", state)
                         continue
                     free_parameter(parameter, entry, facts, state)
                 run_body(function.node, facts, state)
@@ -135,6 +142,8 @@ def candidates(
 
 
 def _no_launch(document: Document, kernel: Kernel, entry: str) -> NoWorkload:
+    if (barred := assemble.unlaunchable(document, kernel)) is not None:
+        return barred
     sites = [site for site in document.launches if site.kernel == kernel.name]
     draft = assemble.blank_draft(document, kernel)
     if not sites:

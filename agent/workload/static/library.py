@@ -32,7 +32,7 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
         values = [_argument(part, facts, state) for part in given]
         return runtime.CUDA[bare](values, node, facts, state)
     if bare in arguments.PARSERS:
-        return arguments.parsed(given, bare, node, facts)
+        return arguments.parsed(given, bare, node, facts, state.cells)
     if bare == "swap" and len(given) == 2:
         return _swap(given, facts, state)
     if bare == "dim3":
@@ -45,8 +45,10 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
         return mathematical
     if bare in _CASTS and len(values) == 1 and isinstance(values[0], Scalar):
         return conversion.as_type(values[0], _CASTS[bare])
+    if bare in _WITHOUT_ARGUMENTS and arguments.passed(facts):
+        return _read_elsewhere(values, bare, facts.line(node), facts, state)
     if bare in _HARMLESS or bare.startswith(_HARMLESS_PREFIXES):
-        return _HARMLESS_VALUES.get(bare, Unknown(f"`{bare}` decides it", facts.line(node)))
+        return _WITHOUT_ARGUMENTS.get(bare, Unknown(f"`{bare}` decides it", facts.line(node)))
     if bare in hints.RANDOM:
         return hints.RANDOM[bare]
     if bare in ("fill", "fill_n", "iota", "generate", "sequence", "memset", "memcpy", "copy"):
@@ -61,6 +63,13 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
 def _argument(node: Node, facts: Facts, state: State) -> Value:
     """An argument of a runtime call; a name without a value (an enumerator, a symbol) is passed as Unknown."""
     return ev.evaluate(node, facts, state)
+
+
+def _read_elsewhere(values: list[Value], name: str, line: int, facts: Facts, state: State) -> Value:
+    """A parser of options that the Makefile does pass: whatever it sets is not known."""
+    for value in values:
+        calls.forget(value, f"`{name}` reads it from the command line", line, facts, state)
+    return Unknown(f"`{name}` reads the command line", line)
 
 
 def _swap(given: list[Node], facts: Facts, state: State) -> Value:
@@ -85,7 +94,7 @@ checkCmdLineFlag getCmdLineArgumentInt
 _HARMLESS = frozenset(_WORDS.split())
 
 # A run without arguments: no option is found.
-_HARMLESS_VALUES: Mapping[str, Value] = {
+_WITHOUT_ARGUMENTS: Mapping[str, Value] = {
     "getopt": Scalar(number(-1)),
     "getopt_long": Scalar(number(-1)),
     "checkCmdLineFlag": Scalar(number(0)),

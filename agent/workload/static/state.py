@@ -206,18 +206,22 @@ class Facts:
         self, name: str, value: int | float | None, origin: Origin, why: str = "", file_level: bool = False
     ) -> Scalar:
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
-        if value is None and name in self.answers:
-            value, origin = self.answers[name], Origin("directive", origin.line)
-        if value is not None and file_level and name in self.device_names:
-            return Scalar(number(value))
-        unique, turn = name, 1
-        made = Root(name, value, origin, why)
-        while unique in self.symbols or (unique in self.roots and self.roots[unique] != _renamed(made, unique)):
+        unique, turn, made = name, 1, self._told(Root(name, value, origin, why))
+        if made.value is not None and file_level and name in self.device_names:
+            return Scalar(number(made.value))
+        while unique in self.symbols or (unique in self.roots and self.roots[unique] != made):
             turn += 1
             unique = f"{name}_{turn}"
             self.generated.add(unique)
-        self.roots[unique] = _renamed(made, unique)
+            made = self._told(Root(unique, value, origin, why))
+        self.roots[unique] = made
         return Scalar(name_of(unique))
+
+    def _told(self, root: Root) -> Root:
+        """A root with the value that the user gave it, where it has none of its own."""
+        if root.value is not None or root.name not in self.answers:
+            return root
+        return evolve(root, value=self.answers[root.name], origin=Origin("directive", root.origin.line))
 
     def symbol(self, name: str) -> str:
         """A fresh name for a loop variable."""
@@ -247,10 +251,6 @@ class Facts:
         self.memories.append(evolve(memory, name=unique))
         state.contents[len(self.memories) - 1] = content
         return len(self.memories) - 1
-
-
-def _renamed(root: Root, name: str) -> Root:
-    return Root(name, root.value, root.origin, root.why)
 
 
 def read_facts(document: Document, device_names: frozenset[str], answers: dict[str, int]) -> Facts:

@@ -1,0 +1,33 @@
+"""What a plan cannot pass to a kernel: no number that a user could write down fills the place. And what to do instead."""
+
+import re
+
+from agent.source.document import Document
+from agent.source.kernel import Kernel, Parameter
+from agent.workload import dtypes
+
+
+def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str | None) -> str:
+    """Why no launch can be written for a parameter of the element type ``dtype``; empty where one can.
+
+    ``dtype`` is None for a type that is no number, vector or struct of plain members in this file.
+    """
+    what = f"`{kernel.name}` takes `{parameter.name}`"
+    if parameter.pointer_depth > 1:
+        return f"{what} as a pointer to pointers, and these are not followed: put the arrays into one and pass that"
+    if parameter.pointer_depth or (dtype is not None and dtypes.base(dtype)[1] == 1 and not dtypes.is_raw(dtype)):
+        return ""
+    held = f"{what}, a `{parameter.type}`, by value, and only numbers can be passed so"
+    if parameter.element in {template.name for template in kernel.template}:
+        return (
+            f"{held}: have the kernel make its own (`{parameter.element} {parameter.name};` in its body), "
+            "or pass the numbers in it"
+        )
+    if dtype is None and not _is_defined(document, parameter.element):
+        return f"{held}, of types that this file tells: write it as `int`, `float` or the like, or pass its members"
+    return f"{held}: make those of its members that the kernel uses parameters of their own"
+
+
+def _is_defined(document: Document, name: str) -> bool:
+    bare = re.escape(name.split("::")[-1].split("<")[0].strip())
+    return re.search(rf"\b(struct|class|union)\b[^;{{}}()]*\b{bare}\b|\}}\s*{bare}\s*;".encode(), document.text) is not None
