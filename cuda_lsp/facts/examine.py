@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,13 +39,14 @@ class _Launch:
 
 def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable[[], bool]) -> Facts:
     """Workload, resources and compiler messages of ``kernel``. ``target`` is the editor's choice of card, or empty."""
-    if kernel.damage:
-        return Facts(problem=kernel.damage)
     try:
         settings = read_settings(Path(document.path).resolve().parent) if document.path else Settings()
         archs = _architectures(target, settings)
     except (SettingsError, UnknownTarget) as error:
-        return Facts(problem=str(error))
+        return Facts(problem=kernel.damage or str(error))
+    if kernel.damage:
+        result = _compile(document, kernel, None, Options(archs[0], settings.flags), cancelled)
+        return Facts(messages=tuple(_of_damage(document, kernel.damage, result)), problem=kernel.damage)
     workload, questions, draft = _workload(document, kernel, settings)
     flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
     launch = _first_launch(document, kernel, workload) if workload else None
@@ -124,6 +126,20 @@ def _messages(document: Document, result: Build | CompileFailure) -> Iterator[Me
     for found in result.diagnostics:
         if found.severity != "note":
             yield _message(document, found)
+
+
+def _of_damage(document: Document, damage: str, result: Build | CompileFailure) -> Iterator[Message]:
+    """What is wrong with a kernel that was not understood: in the compiler's words, or in the parser's where the
+    compiler has none."""
+    told = [message for message in _messages(document, result) if message.severity == "error"]
+    yield from told
+    if not told:
+        accepted = isinstance(result, Build)
+        numbers = re.findall(r"line (\d+)", damage)
+        line = int(numbers[0]) if numbers else 0
+        words = f"{damage}; the compiler accepts it, but nothing is said about this kernel" if accepted else damage
+        anchor = line_text(document, line) if line else b""
+        yield Message("information" if accepted else "error", words, line, anchor)
 
 
 def _message(document: Document, found: Diagnostic) -> Message:

@@ -92,7 +92,12 @@ async def _proposed(server: CudaServer, job: Job, trouble: str) -> None:
     async def reviewed() -> None:
         review()
 
-    await _ask(server, text + note + left_out + trouble, {"Review": reviewed, "Accept": accept, "Later": dismiss})
+    # what has to be applied by hand is not offered for acceptance
+    answers: dict[str, Callable[[], Awaitable[None]]] = {"Review": reviewed, "Accept": accept, "Later": dismiss}
+    if first.by_hand:
+        del answers["Accept"]
+    by_hand = f"; to be applied by hand: {first.by_hand}" if first.by_hand else ""
+    await _ask(server, text + by_hand + note + left_out + trouble, answers)
 
 
 async def _suggested(server: CudaServer, job: Job) -> None:

@@ -30,6 +30,7 @@ CLOSED = 16
 """Documents that were closed whose proposals stay at hand, for messages about them that wait for an answer."""
 
 _EDITED = "the kernel, one of its launches or the code around them was edited since this was proved; optimize it again"
+_BY_HAND = "the kernel, or something that it uses or is run on, was edited since this was proved; optimize it again"
 _USES = "something that the kernel uses or is run on was edited since this was proved; optimize it again"
 
 
@@ -203,6 +204,8 @@ class Proposals:
 
     def _now(self, proposal: Proposal, document: Document) -> Proposal:
         """The state in this text. An undo brings an outdated or accepted proposal back, a redo an accepted one."""
+        if proposal.anchors is None and proposal.state == READY and proposal.id in self._stale:
+            return evolve(proposal, state=OUTDATED, note=_BY_HAND)
         if proposal.anchors is None or proposal.state not in (READY, ACCEPTED):
             return proposal
         if locate(proposal.anchors, document) is not None:

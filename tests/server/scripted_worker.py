@@ -3,7 +3,7 @@
 ``stage:TEXT``, ``model`` (a stage with the name of the model that it may ask), ``sleep:SECONDS``, ``die``,
 ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps, in a session of its own, and writes its id),
 ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one that
-changes its launches too), ``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch``
+changes its launches too), ``by-hand`` (one that nobody can apply but the user), ``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch``
 (the first two, and no two alike), ``end:REASON``.
 """
 
@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from attrs import evolve
 
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
@@ -49,11 +51,14 @@ def handle(channel: Channel) -> None:
             found += [rewritten(document, task.kernel, number) for number in range(int(rest or 1))]
         elif name == "launch":
             found.append(relaunched(parse(task.text, task.path), task.kernel))
+        elif name == "by-hand":
+            made = rewritten(parse(task.text, task.path), task.kernel)
+            found.append(evolve(made, anchors=None, by_hand="no launch is in this file"))
         elif name == "replace":
             found.append(replaced(parse(task.text, task.path), task.kernel))
         elif name == "fresh":
-            made = relaunched if rest else rewritten
-            found.append(made(parse(task.text, task.path), task.kernel, time.time_ns()))
+            make = relaunched if rest else rewritten
+            found.append(make(parse(task.text, task.path), task.kernel, time.time_ns()))
         elif name == "end":
             reason = rest
     channel.send(Ended(reason, f"{reason}: {task.kernel}", tuple(found)))

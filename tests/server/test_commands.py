@@ -150,6 +150,16 @@ def test_a_message_offers_to_accept_and_to_review(tmp_path: Path) -> None:
     connected(tmp_path, scenario)
 
 
+def test_what_is_to_be_applied_by_hand_is_not_offered_for_acceptance(tmp_path: Path) -> None:
+    async def scenario(client: Connected) -> None:
+        await client.command("optimize", await client.kernel("scale"), words("by-hand"))
+        await client.until(lambda: bool(client.asked))
+        assert [item.title for item in client.asked[0].actions or ()] == ["Review", "Later"]
+        assert "to be applied by hand: no launch is in this file" in client.asked[0].message
+
+    connected(tmp_path, scenario)
+
+
 def test_a_client_without_a_plugin_gets_the_diff_as_a_file(tmp_path: Path) -> None:
     async def scenario(client: Connected) -> None:
         await client.command("optimize", await client.kernel("scale"), words("rewrite"))

@@ -263,6 +263,14 @@ def test_what_has_to_be_applied_by_hand_is_shown_and_not_accepted(tmp_path: Path
     review = desk.proposals.review(proposal.id)
     assert review is not None and review.proposed is None and "+// helper 0" in review.diff
     assert desk.editor.asked == []
+    before = desk.editor.text
+    desk.editor.replace("FACTOR * v", "FACTOR + v")
+    desk.proposals.check(desk.uri)
+    assert desk.state(proposal) == OUTDATED, "what was proved is not what stands there"
+    desk.editor.replace("FACTOR + v", "FACTOR * v")
+    assert desk.editor.text == before
+    desk.proposals.check(desk.uri)
+    assert desk.state(proposal) == READY
 
 
 def test_a_rewrite_of_host_code_is_kept_re_anchored_and_accepted(tmp_path: Path) -> None:

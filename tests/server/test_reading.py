@@ -240,3 +240,21 @@ def test_an_action_that_was_offered_on_another_text_is_refused():
         with pytest.raises(ServerError) as refused:
             client.request("codeAction/resolve", offered)
         assert refused.value.code == -32801
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("c[row] = a[row * 32];", "c[row] = a[row * 32]", 4, "expected a"),
+        ("c[row] = a[row * 32];", "c[row] = = a[row * 32];", 3, "expected"),
+    ],
+    ids=["a semicolon is missing", "an operand is missing"],
+)
+def test_what_could_not_be_parsed_is_shown_where_it_stands(wire, old, new, line, words):
+    """In the compiler's words: who deletes a semicolon looks for a mark in the text, not in the line above."""
+    wire.open(URI, STRIDED.replace(old, new))
+    (found,) = diagnostics(wire, lambda told: told)
+    assert found["severity"] == 1 and words in found["message"]
+    assert found["range"]["start"]["line"] == line
+    wire.change(URI, 2, {"text": STRIDED})
+    diagnostics(wire, lambda told: told and all(one["severity"] > 1 for one in told))
