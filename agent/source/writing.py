@@ -1,5 +1,7 @@
 """Writes pieces of files so that a compiler reports each on its own line."""
 
+import re
+
 from agent.source.document import Document
 from agent.source.span import Span
 
@@ -27,5 +29,12 @@ class Writer:
         return "".join(self._pieces)
 
 
+def named(path: str) -> str:
+    """A path as compilers can say it: an assembler reads no quote in a file's name, however it is written, and takes
+    what begins with a dash for an option."""
+    plain = re.sub(r'["\x00-\x1f]', "_", path)
+    return f"./{plain}" if plain.startswith("-") else plain
+
+
 def _quoted(path: str) -> str:
-    return path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return named(path).replace("\\", "\\\\")

@@ -17,6 +17,7 @@ from agent.execution.compiler import cache, includes, log, pool
 from agent.execution.compiler.flags import Flags, nvrtc_options, translate
 from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, Options
 from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout, never
+from agent.source.writing import named
 
 SECONDS = 60.0
 # Part of every cache key: raise it when the meaning of what is stored changes.
@@ -92,7 +93,7 @@ def _result(
     # NVRTC completes a relative file name with the folder that it works in, which is none of the user's.
     ptx = compiled.ptx.decode("utf-8", "replace").replace(f'"{_HERE}{os.sep}', '"')
     found = tuple(
-        evolve(item, file=part.path) if item.file == _file_name(part.path) else item
+        evolve(item, file=part.path) if item.file in (_file_name(part.path), named(part.path)) else item
         for item in log.diagnostics(compiled.log, ptx)
     )
     if compiled.error:
@@ -152,7 +153,7 @@ def _plain(text: str) -> str:
 
 
 def _file_name(path: str) -> str:
-    return Path(path).name.replace("\0", "") or "kernel.cu"
+    return named(Path(path).name) or "kernel.cu"
 
 
 def _said(diagnostic: Diagnostic) -> str:
