@@ -152,14 +152,17 @@ def read_options(command: str, told: object) -> Options:
 
     try:
         options: Options = cattrs.structure({**attrs.asdict(Options()), **told}, Options)
-        Scope(options.scope)
-        _DEVICES.index(options.device)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise JsonRpcInvalidParams(f"the options of {command} cannot be read: {error}") from error
+    for name, known in (("scope", [scope.value for scope in Scope]), ("device", _DEVICES)):
+        if getattr(options, name) not in known:
+            words = ", ".join(known)
+            raise JsonRpcInvalidParams(f"the option {name} of {command} is one of {words}, not {told[name]!r}")
     if len(options.idea) > LONGEST_IDEA:
         raise JsonRpcInvalidParams(f"an idea has at most {LONGEST_IDEA} characters")
     if not all(0 < getattr(options, name) <= most for name, most in _MOST.items()):
-        raise JsonRpcInvalidParams(f"at most {', '.join(f'{most} {name}' for name, most in _MOST.items())}")
+        most = ", ".join(f"{most} {name}" for name, most in _MOST.items())
+        raise JsonRpcInvalidParams(f"the options of {command} are more than 0 and at most {most}")
     return options
 
 
