@@ -381,3 +381,40 @@ def test_what_a_file_tells_other_compilers_hides_no_kernel() -> None:
     document = parse((shim + KEYWORDS).encode())
     assert [kernel.name for kernel in document.kernels] == ["k"] and document.kernels[0].damage is None
     assert "#ifndef __CUDACC__" in device_slice(document, ["k"]).text
+
+
+FUNCTORS = b"""namespace ops {
+struct Twice { __device__ float operator()(float v) const { return 2 * v; } };
+template <class T> struct Add { T by; __host__ __device__ T operator()(T v) const { return v + by; } };
+}
+struct Policy { enum { TILE = 32 }; };
+template <class F> __global__ void k(float* x, F f) { x[threadIdx.x] = f(1.0f); }
+template <int N> __global__ void tiled(float* x) { x[threadIdx.x] = N; }
+template <class P> void run(float* x) { tiled<P::TILE><<<1, 32>>>(x); }
+int main() {
+    float* x;
+    @
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "instance"),
+    [
+        ("k", b"k<ops::Twice><<<1, 32>>>(x, ops::Twice());", "k<ops::Twice>"),
+        ("k", b"k<<<1, 32>>>(x, ops::Twice());", "k<ops::Twice>"),
+        ("k", b"k<<<1, 32>>>(x, ops::Add<float>{1.0f});", "k<ops::Add<float>>"),
+        ("tiled", b"tiled<Policy::TILE><<<1, 32>>>(x);", "tiled<Policy::TILE>"),
+        ("tiled", b"run<Policy>(x);", "tiled<Policy::TILE>"),
+    ],
+)
+def test_names_in_namespaces_and_members_of_types_fix_a_launch(kernel: str, launch: bytes, instance: str) -> None:
+    found = device_slice(parse(FUNCTORS.replace(b"@", launch), "t.cu"), [kernel])
+    assert found.names == (instance,)
+    assert isinstance(compile_slice(found, Options()), Build)
+
+
+def test_a_name_of_an_unknown_namespace_fixes_nothing() -> None:
+    code = FUNCTORS.replace(b"@", b"k<other::Thing><<<1, 32>>>(x, other::Thing());")
+    with pytest.raises(SliceError, match="no launch in this file fixes them"):
+        device_slice(parse(code, "t.cu"), ["k"])
