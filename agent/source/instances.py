@@ -23,7 +23,8 @@ _VECTOR = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]\Z|u?
 _NUMBER = re.compile(r"[\w.\s+*/()<>-]+\Z")
 _CALLS = "(call_expression function: [(template_function) (identifier)]) @call"
 _DECLARING = ("declaration", "parameter_declaration", "optional_parameter_declaration")
-_CONSTRUCTED = re.compile(r"(\w+)\s*[({]")  # ``Add(1)``, ``Add{}``
+_CONSTRUCTED = re.compile(r"((?:\w+\s*::\s*)*(\w+)\s*(?:<[\w\s:,<>*]*>)?)\s*[({]")  # ``Add(1)``, ``ops::Add<float>{}``
+_QUALIFIED = re.compile(r"\w+(?:\s*::\s*\w+)+")
 _DEPTH = 3
 
 
@@ -128,15 +129,24 @@ def _listed(document: Document, node: Node | None) -> list[str]:
 
 def _resolved(scope: _Scope, argument: str) -> str | None:
     """The argument in names that hold at file level: template parameters and local constants become their values."""
+    qualified = _qualified(scope, argument)
     for name in names_in(argument.encode()):
         if name in _BUILTIN or _VECTOR.match(name):
             continue
         value = scope.environment.get(name) or _local_constant(scope, name)
         if value is not None:
             argument = re.sub(rf"\b{re.escape(name)}\b", value.replace("\\", r"\\"), argument)
-        elif name not in scope.given or _is_parameter(scope, name):
+        elif name not in qualified and (name not in scope.given or _is_parameter(scope, name)):
             return None
     return argument
+
+
+def _qualified(scope: _Scope, argument: str) -> frozenset[str]:
+    """The parts of names such as ``ops::Square``, ``Policy::TILE`` of which one is known: a namespace is no item."""
+    chains = [names_in(chain.encode()) for chain in _QUALIFIED.findall(argument)]
+    known = {name for chain in chains for name in chain if name in scope.environment or name in scope.given}
+    known = {name for name in known if name in scope.environment or not _is_parameter(scope, name)}
+    return frozenset(name for chain in chains if chain & known for name in chain)
 
 
 def _local_constant(scope: _Scope, name: str) -> str | None:
@@ -160,7 +170,7 @@ def _deduced(scope: _Scope, parameters: Sequence[Parameter], arguments: Sequence
     for parameter, argument in zip(parameters, arguments, strict=False):
         if parameter.element != name or scope.function is None:
             continue
-        if (made := _CONSTRUCTED.match(argument)) and made.group(1) in scope.given:
+        if (made := _CONSTRUCTED.match(argument)) and made.group(2) in scope.given:
             return made.group(1)
         outermost = enclosing(scope.function, "template_declaration") or scope.function
         for node in descendants(outermost, *_DECLARING):

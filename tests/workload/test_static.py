@@ -368,6 +368,88 @@ def test_what_is_open_is_asked(host: str, question: str, words: str) -> None:
     assert raised.value.line
 
 
+FILLED = "struct P { float dt; int n; P* next; };\n"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "words"),
+    [
+        ("float* x, P p", "x, p", "`k` takes `p`, a `P`, by value, and only numbers can be passed so: make those"),
+        ("float* x, float4 p", "x, make_float4(1, 2, 3, 4)", "`k` takes `p`, a `float4`, by value"),
+        ("float* x, word_t p", "x, 1", "write it as `int`, `float` or the like"),
+        ("float** x, int n", "table, 1", "put the arrays into one and pass that"),
+    ],
+)
+@pytest.mark.parametrize("launched", [True, False])
+def test_what_cannot_be_passed_is_said_and_not_asked(
+    parameters: str, arguments: str, words: str, launched: bool
+) -> None:
+    kernel = f"{FILLED}__global__ void k({parameters}) {{ }}\n"
+    launch = f"k<<<1, 32>>>({arguments});" if launched else ""
+    with pytest.raises(NoWorkload) as raised:
+        found(f"int main() {{ float *x, **table; P p; cudaMalloc(&x, 40); cudaMalloc(&table, 40); {launch} }}", kernel)
+    assert words in str(raised.value)
+    assert not raised.value.questions and not raised.value.draft
+
+
+def test_a_functor_cannot_be_passed_and_what_the_kernel_makes_itself_need_not() -> None:
+    functor = "struct Twice { __device__ float operator()(float v) const { return 2 * v; } };\n"
+    kernel = functor + "template <class F> __global__ void k(float* x, F f) { x[threadIdx.x] = f(1.0f); }\n"
+    host = "int main() { float* x; cudaMalloc(&x, 128); k<Twice><<<1, 32>>>(x, Twice()); }"
+    with pytest.raises(NoWorkload, match=r"have the kernel make its own \(`F f;` in its body\)") as raised:
+        found(host, kernel)
+    assert not raised.value.questions and not raised.value.draft
+    own = kernel.replace(", F f) {", ") { F f;")
+    told = statements(host.replace(", Twice())", ")"), own)
+    assert told[-1] == "launch k<Twice><<<1, 32>>>(x)"
+
+
+def test_a_launch_that_an_answer_helps_comes_before_one_that_none_does() -> None:
+    kernel = "struct P { int n; };\ntemplate <class T> __global__ void k(float* x, T p) { x[0] = 1; }\n"
+    host = "int main() { float* x; cudaMalloc(&x, 128); P p; k<P><<<1, 32>>>(x, p); k<int><<<1, 32>>>(x, get()); }"
+    with pytest.raises(NoWorkload) as raised:
+        found(host, kernel)
+    assert raised.value.questions == ("value of `p` of `k`?",) and raised.value.draft
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "P p{0.5f, 640};",
+        "P p = {0.5f, 640};",
+        "P p = P{0.5f, 640, nullptr};",
+        "P p = {.dt = 0.5f, .n = 640};",
+        "P p{}; p.n = 640; p.dt = 0.5f;",
+        "Q p;",
+        "Q p{0.5f};",
+    ],
+)
+def test_members_are_known_from_where_the_struct_is_declared(declared: str) -> None:
+    kernel = "struct P { float dt; int n; float* next; };\n"
+    kernel += "struct Q { float dt = 0.5f; int n = 640; int size() { return n; } };\n"
+    kernel += "__global__ void k(float* x, float dt, int n) { if (threadIdx.x < n) x[threadIdx.x] = dt; }\n"
+    host = f"int main() {{ {declared} float* x; cudaMalloc(&x, p.n * 4); k<<<p.n / 64, 64>>>(x, p.dt, p.n); }}"
+    workload = found(host, kernel)
+    assert [(size.name, size.value) for size in workload.sizes] == [("p.n", 640)]
+    (step,) = bind(workload, workload.plan, None, parse((kernel + host).encode())).steps
+    assert isinstance(step, BoundLaunch) and step.grid == (10, 1, 1)
+    assert [getattr(argument, "value", None) for argument in step.arguments[1:]] == [0.5, 640]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct P { float dt; int n; P(int a, int b) : dt(b), n(a) {} };",  # a constructor decides
+        "struct B { int k; }; struct P : B { float dt; int n; };",
+        "struct I { int a, b; }; struct P { I i; int n; };",
+    ],
+)
+def test_members_of_what_is_no_plain_aggregate_are_not_guessed(text: str) -> None:
+    kernel = text + "\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }\n"
+    with pytest.raises(NoWorkload, match=r"nothing that is followed sets `p\.n`"):
+        found("int main() { P p{{1, 2}, 640}; float* x; cudaMalloc(&x, 40); k<<<1, 32>>>(x, p.n); }", kernel)
+
+
 def test_a_wrapper_needs_only_what_is_missing_and_an_answer_helps() -> None:
     host = "int main(int argc, char** argv) { int n = atoi(argv[1]); @M k<<<(n + 255) / 256, 256>>>(x, y, n); }"
     with pytest.raises(NoWorkload) as raised:

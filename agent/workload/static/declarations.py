@@ -7,7 +7,7 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls, hints, library
+from agent.workload.static import arguments, calls, hints, library, members
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
@@ -55,7 +55,8 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
     cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
     if file_level:
         facts.file_cells.add(cell)
-    if initial is not None:
+    filled = not stars and members.fill(cell, type_text, value_node, facts, state, line)
+    if initial is not None and not filled:
         give(cell, initial, value_node, facts, state, line)
 
 

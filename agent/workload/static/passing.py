@@ -1,4 +1,4 @@
-"""What a plan cannot pass to a kernel: no number that a user could write down fills the place. And what to do instead."""
+"""What a plan cannot pass to a kernel, so that no number that a user writes down helps, and what to do instead."""
 
 import re
 
@@ -30,4 +30,7 @@ def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str 
 
 def _is_defined(document: Document, name: str) -> bool:
     bare = re.escape(name.split("::")[-1].split("<")[0].strip())
-    return re.search(rf"\b(struct|class|union)\b[^;{{}}()]*\b{bare}\b|\}}\s*{bare}\s*;".encode(), document.text) is not None
+    return (
+        re.search(rf"\b(struct|class|union)\b[^;{{}}()]*\b{bare}\b|\}}\s*{bare}\s*;".encode(), document.text)
+        is not None
+    )
