@@ -504,3 +504,101 @@ def test_endless_host_code_ends() -> None:
     host = calls + "int main() { int n = f0(); @M k<<<1, 32>>>(x, y, n); }"
     with pytest.raises(NoWorkload):
         found(host)
+
+
+FLAGGED = """
+#include <cuda_runtime.h>
+__global__ void k(const volatile int* flag, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (*flag == 0) { }
+    if (i < n) y[i] = 1.0f;
+}
+"""
+LAUNCHED = " k<<<4, 256>>>(f, y, n); }"
+WITH_FLAG = (
+    "int main() { int n = 1000; int *f; float *y; cudaMalloc(&f, 4 * COUNT); cudaMalloc(&y, n * sizeof(float)); "
+)
+
+
+def flag(fill: str, count: int = 1, kernel: str = FLAGGED) -> str:
+    host = WITH_FLAG.replace("COUNT", str(count)) + fill + LAUNCHED
+    (line,) = [text for text in statements(host, kernel) if text.startswith("buffer f")]
+    return line.partition(" in")[2].strip()
+
+
+@pytest.mark.parametrize(
+    ("fill", "count", "contents"),
+    [
+        ("cudaMemset(f, 0, 4);", 1, "zeros"),
+        ("int z = 0; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, "zeros"),
+        ("int z = 7; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, "constant(z)"),
+        ("cudaMemset(f, 1, 4);", 1, "constant(16843009)"),
+        ("cudaMemset(f, 0xff, 4);", 1, "constant(-1)"),
+        ("int h[4] = {0}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int h[4] = {}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int h[3] = {5, 5, 5}; cudaMemcpy(f, h, 12, cudaMemcpyHostToDevice);", 3, "constant(5)"),
+        ("int* h = (int*)calloc(4, 4); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int* h = (int*)malloc(16); memset(h, 0, 16); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int* h = new int[4](); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("std::vector<int> h(4, 9); cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, "constant(9)"),
+        ("std::vector<int> h(4); cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("std::vector<int> h = {3, 3}; cudaMemcpy(f, h.data(), 8, cudaMemcpyHostToDevice);", 2, "constant(3)"),
+        # Not one value everywhere, as far as can be told.
+        ("std::vector<int> h = {1, 2}; cudaMemcpy(f, h.data(), 8, cudaMemcpyHostToDevice);", 2, ""),
+        ("int h[4] = {5}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int h[4] = {0}; h[2] = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int* h = (int*)calloc(4, 4); h[2] = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int* h = (int*)calloc(4, 4); *h = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("std::vector<int> h(4); for (auto& v : h) v = g(); "
+         "cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("std::vector<int> h(4); for (int i = 0; i < 4; i++) std::cin >> h[i]; "
+         "cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int z = 0; std::cin >> z; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, ""),
+        ("int z = 7; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 2, ""),
+        ("cudaMemset(f, 0, 4);", 2, ""),
+    ],
+)  # fmt: skip
+def test_what_a_flag_is_set_to_is_what_it_holds(fill: str, count: int, contents: str) -> None:
+    assert flag(fill, count) == contents
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while (true) { if (*flag == 12345) break; }",
+        "for (int j = 0; j < flag[0]; j++) { }",
+        "do { } while (flag[0] != 3);",
+        "int held = *flag; if (held) return;",
+        "int held = flag[0] ? 1 : 2; y[0] = held;",
+        "switch (*flag) { case 0: return; }",
+        "wait(flag);",
+    ],
+)
+def test_a_value_that_decides_is_seen_in_every_place(body: str) -> None:
+    kernel = "#include <cuda_runtime.h>\n__global__ void k(const volatile int* flag, float* y, int n) { " + body
+    kernel += " y[threadIdx.x] = 1.0f; }\n"
+    (line,) = [text for text in statements(WITH_FLAG.replace("COUNT", "1") + "cudaMemset(f, 0, 4);" + LAUNCHED, kernel)
+               if text.startswith("buffer f")]  # fmt: skip
+    assert line.endswith("zeros")
+
+
+def test_numbers_that_are_only_worked_on_stay_any_numbers() -> None:
+    host = (
+        "int main() { int n = 1000; @M std::vector<float> h(n, 1.0f); "
+        "cudaMemcpy(x, h.data(), n * sizeof(float), cudaMemcpyHostToDevice); k<<<4, 256>>>(x, y, n); }"
+    )
+    assert "buffer x: f32[n] in" in statements(host)
+    assert "buffer x: f32[n] in" in statements(host.replace("1.0f", "0.0f"))
+
+
+@pytest.mark.parametrize("stream", ["std::cin", "in"])
+def test_a_size_that_is_read_from_a_stream_is_asked_for(stream: str) -> None:
+    host = 'int main() { std::ifstream in("sizes"); int n = 1000; ' + stream + " >> n; @M k<<<4, 256>>>(x, y, n); }"
+    with pytest.raises(NoWorkload, match="stream"):
+        found(host)
+
+
+def test_a_number_that_is_shifted_is_no_stream() -> None:
+    host = "int main() { int m = 4000; int s = 2; int n = m >> s; @M k<<<4, 256>>>(x, y, n); }"
+    (buffer, *_) = found(host).buffers
+    assert buffer.extent.integer({"m": 4000, "s": 2}) == 1000

@@ -447,7 +447,7 @@ def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | No
             draft.ask(f"size of `{name}`", f"its type or extent is not known (`{type_text}`)", line)
             continue
         access = Access.IN if immutable else Access.INOUT
-        domain = contents.symbol_domain(name, dtype, initialised, draft)
+        domain = contents.symbol_domain(name, dtype, initialised, draft, usages)
         found.append(Buffer(name, dtype, extent, access, domain, Origin("symbol", line), symbol=True, host=name))
     return found
 

@@ -142,9 +142,8 @@ def new(node: Node, facts: Facts, state: State) -> Value:
     element = facts.type_text(type_node) if type_node is not None else ""
     length_node = child(declarator, "length") if declarator is not None else None
     length = ev.evaluate(length_node, facts, state) if length_node is not None else ev.ONE
-    return host_memory(
-        "new", times_size(length, element, facts), element, facts.line(node), Content("fresh"), facts, state
-    )
+    content = Content("zeros" if child(node, "arguments") is not None else "fresh")
+    return host_memory("new", times_size(length, element, facts), element, facts.line(node), content, facts, state)
 
 
 def host_memory(
@@ -186,6 +185,25 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
         state.cells[facts.elements[place]] = value
     if facts.memories[memory].space != "device":
         hints.note_store(memory, value, target, facts, state)
+
+
+def store_through(target: Node, value: Value, facts: Facts, state: State) -> None:
+    """``*p = value``, ``a[i].x = value``: a hint of what the memory holds, or that nothing is known."""
+    member = False
+    while target.type in ("field_expression", "parenthesized_expression"):
+        member = member or target.type == "field_expression"
+        inner = child(target, "argument") or next(iter(target.named_children), None)
+        if inner is None:
+            return
+        target = inner
+    if target.type in ("pointer_expression", "subscript_expression"):
+        inner = child(target, "argument")
+        held = ev.evaluate(inner, facts, state) if inner is not None else None
+    else:
+        held = ev.evaluate(target, facts, state)
+    if isinstance(held, Pointer) and facts.memories[held.memory].space != "device":
+        stored = Unknown("a member is set") if member else value
+        hints.note_store(held.memory, stored, target, facts, state)
 
 
 def dim3_of(value: Value) -> Dim3 | Unknown:

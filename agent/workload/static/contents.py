@@ -1,5 +1,7 @@
 """What buffers may hold: from how host code fills them and how the kernel uses their values."""
 
+import math
+import struct
 from typing import TYPE_CHECKING
 
 from agent.workload import dtypes
@@ -11,6 +13,9 @@ from agent.workload.workload import Access, Domain
 
 if TYPE_CHECKING:
     from agent.workload.static.assemble import Draft
+
+
+_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
 def plain(dtype: str) -> Domain:
@@ -36,7 +41,7 @@ def domain(
     if access is Access.OUT:
         return default_domain(dtype)
     content = item.contents.get(memory, Content("external"))
-    told = _from_host(content, dtype, access, draft)
+    told = _from_host(content, dtype, access, draft, _decides(memory, dtype, draft, usages))
     found = _from_use(memory, told, draft, usages, extents)
     if found is not None:
         return found
@@ -50,20 +55,50 @@ def domain(
     return default_domain(dtype)
 
 
-def _from_host(content: Content, dtype: str, access: Access, draft: "Draft") -> Domain | None:
-    """What host code says about a buffer's values; None where it says nothing that binds."""
-    if content.kind == "zeros" or (content.domain is not None and content.domain.kind == "zeros"):
-        return Domain("zeros", given=True) if access is Access.INOUT else None
-    stated = content.domain
+def _decides(memory: int, dtype: str, draft: "Draft", usages: dict[str, Usage | None]) -> bool:
+    """Whether the values of a buffer decide what a launched kernel does, rather than being what it works on: whether a
+    loop goes on, or, as flags and counts do, which branch is taken."""
+    for parameter, kernel, _ in draft.uses.get(memory, []):
+        how = usages.get(kernel.name)
+        if how is None or parameter in (how.turning if dtypes.is_float(dtype) else how.deciding):
+            return True
+    return False
+
+
+def _from_host(content: Content, dtype: str, access: Access, draft: "Draft", decides: bool) -> Domain | None:
+    """What host code says about a buffer's values; None where it says nothing that binds.
+
+    One value everywhere binds where the kernel decides by it, and zeros where it adds to them; of numbers that it
+    works on a program that fills them with one value says little about what may be there.
+    """
+    stated = _one_byte(content.byte, dtype) if content.byte is not None else content.domain
+    if content.kind == "zeros" or (stated is not None and stated.kind == "zeros"):
+        return Domain("zeros", given=True) if access is Access.INOUT or decides else None
     if stated is None or dtypes.is_raw(dtype) or not _usable(stated, draft):
         return None
     if stated.kind == "constant":
-        return None  # a program that fills with one value says little about what may be there
+        return stated if decides else None
     if dtypes.is_float(dtype):
         if stated.kind == "integers":
             return Domain("uniform", stated.low, stated.high, True)
         return stated if stated.kind in ("uniform", "normal") else None
     return stated if stated.kind in ("integers", "iota", "uniform") else None
+
+
+def _one_byte(byte: int, dtype: str) -> Domain | None:
+    """Elements whose bytes are all the same, as cudaMemset leaves them; None where they are no number."""
+    scalar, _ = dtypes.base(dtype)
+    if dtypes.is_raw(dtype):
+        return None
+    size = dtypes.size_of(scalar)
+    if dtypes.is_float(scalar):
+        if scalar not in _FLOATS:
+            return None
+        (value,) = struct.unpack(_FLOATS[scalar], bytes([byte]) * size)
+        held = number(value) if math.isfinite(value) else None
+    else:
+        held = number(int.from_bytes(bytes([byte]) * size, "little", signed=scalar.startswith("i")))
+    return Domain("constant", held, held, True) if held is not None else None
 
 
 def _usable(stated: Domain, draft: "Draft") -> bool:
@@ -141,9 +176,12 @@ def symbol_extent(extents: list[str], line: int, draft: "Draft") -> Expression |
         return None
 
 
-def symbol_domain(name: str, dtype: str, initialised: bool, draft: "Draft") -> Domain:
+def symbol_domain(name: str, dtype: str, initialised: bool, draft: "Draft", usages: dict[str, Usage | None]) -> Domain:
+    """The contents of a device variable, before the first launch."""
     content = draft.facts.symbol_contents.get(name)
     if content is None:
         return Domain("zeros", given=True) if not initialised else default_domain(dtype)
-    told = _from_host(content, dtype, Access.IN, draft)
+    known = [how for how in usages.values() if how is not None]
+    decides = any(name in (how.turning if dtypes.is_float(dtype) else how.deciding) for how in known)
+    told = _from_host(content, dtype, Access.IN, draft, decides)
     return told if told is not None else default_domain(dtype)

@@ -17,6 +17,9 @@ _STORAGE = re.compile(
     r"\b(const|constexpr|static|volatile|register|inline|extern|__constant__|__device__|__managed__)\b"
 )
 
+MAX_LISTED = 256
+"""Longer initialisers are not read: they are tables, not constants."""
+
 
 def declare(node: Node, facts: Facts, state: State, file_level: bool = False) -> None:
     """A declaration statement: each of its declarators."""
@@ -81,6 +84,8 @@ def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Fac
     if bare == "dim3":
         return library.make_dim3(values)
     known = library.container(type_text, name, values, line, facts, state) or hints.distribution(type_text, values)
+    if isinstance(known, Pointer) and node is not None and node.type == "initializer_list":
+        state.contents[known.memory] = _initialised(node, Scalar(number(len(_listed(node)))), facts, state)
     if known is not None:
         return known
     return values[0] if len(values) == 1 else None
@@ -153,13 +158,21 @@ def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | No
     nbytes = ev.combine("*", count, Scalar(number(8))) if stars else calls.times_size(count, type_text, facts)
     pointer = calls.host_memory("array", nbytes, element, line, Content("fresh"), facts, state, name)
     if value_node is not None:
-        state.contents[pointer.memory] = Content("host", None)
+        state.contents[pointer.memory] = _initialised(value_node, count, facts, state) if not stars else Content("host")
     facts.declare(name, pointer, element + "[]", state)
     if stars:
         for index, part in enumerate(_listed(value_node)):
             place = (pointer.memory, str(index))
             facts.elements[place] = facts.member(-pointer.memory - 1, str(index), f"{name}[{index}]")
             state.cells[facts.elements[place]] = ev.evaluate(part, facts, state)
+
+
+def _initialised(node: Node, count: Value, facts: Facts, state: State) -> Content:
+    """What an initialiser puts into an array of ``count`` elements."""
+    listed = _listed(node)
+    if node.type != "initializer_list" or len(listed) > MAX_LISTED:
+        return Content("host")
+    return Content("host", hints.listed([ev.evaluate(part, facts, state) for part in listed], count, facts))
 
 
 def _listed(node: Node | None) -> list[Node]:

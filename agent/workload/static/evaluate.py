@@ -9,7 +9,7 @@ from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, hints
+from agent.workload.static import arguments, calls, hints, streams
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
@@ -160,6 +160,9 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
     op = facts.node_text(child(node, "operator") or node.children[1])
     op = {"and": "&&", "or": "||", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!="}.get(op, op)
     left, right = evaluate(left_node, facts, state), evaluate(right_node, facts, state)
+    if op == ">>" and streams.reads(node, facts):
+        streams.take(right_node, facts, state)
+        return left
     return combine(op, left, right)
 
 
@@ -389,7 +392,9 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
         calls.store_element(target, value, facts, state)
         return
     cell = cell_of(target, facts, state)
-    if cell is not None:
+    if cell is None:
+        calls.store_through(target, value, facts, state)
+    else:
         line = facts.line(node)
         set_cell(cell, value, facts, state, line, arguments.origin(facts.node_text(node), line, facts))
 

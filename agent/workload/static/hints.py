@@ -43,15 +43,15 @@ def distribution(type_text: str, values: list[Value]) -> Value | None:
     return Distribution(Domain("uniform", bounds[0], bounds[1], True))
 
 
-def domain_of(value: Value | None) -> Domain | None:
-    """What one stored value tells about a whole array."""
+def domain_of(value: Value | None, facts: Facts) -> Domain | None:
+    """What one stored value tells about a whole array. Numbers that the program starts from are constants."""
     if isinstance(value, Random):
         return value.domain
     if isinstance(value, Scalar):
         constant = value.expression.constant
         if constant == 0:
             return Domain("zeros", given=True)
-        if constant is not None:
+        if constant is not None or value.expression.names <= facts.roots.keys():
             return Domain("constant", value.expression, value.expression, True)
         if value.expression.op == "%":
             return Domain("integers", number(0), value.expression.operands[1], True)
@@ -60,11 +60,23 @@ def domain_of(value: Value | None) -> Domain | None:
 
 def note_store(memory: int, value: Value, node: Node, facts: Facts, state: State) -> None:
     """Host code stored ``value`` somewhere in a host array."""
-    domain = domain_of(value)
+    domain = domain_of(value, facts)
     before = state.contents.get(memory)
+    if before is not None and before.kind == "zeros" and domain is not None and domain.kind == "constant":
+        domain = None  # perhaps not everywhere: some elements may still be zero
     if before is not None and before.kind == "host" and before.domain != domain:
         domain = None  # two different things are stored: no statement about all
     state.contents[memory] = Content("host", domain)
+
+
+def listed(values: list[Value], count: Value, facts: Facts) -> Domain | None:
+    """What an initialiser tells about an array of ``count`` elements; those that it does not reach are zero."""
+    domains = [domain_of(value, facts) for value in values]
+    if any(domain is None or domain != domains[0] for domain in domains):
+        return None
+    first = domains[0] if domains else Domain("zeros", given=True)
+    whole = isinstance(count, Scalar) and count.expression.constant == len(values)
+    return first if first is not None and (whole or first.kind == "zeros") else None
 
 
 def combine_random(op: str, left: Value, right: Value) -> Value:

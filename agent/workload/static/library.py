@@ -131,7 +131,7 @@ def container(type_text: str, name: str, values: list[Value], line: int, facts: 
         size = calls.times_size(values[0], element, facts)
         nbytes = size.expression if isinstance(size, Scalar) else Unknown("its size is not known", line)
         filled = values[1] if len(values) > 1 else ev.ZERO
-        content = Content("zeros") if filled == ev.ZERO else Content("host", hints.domain_of(filled))
+        content = Content("zeros") if filled == ev.ZERO else Content("host", hints.domain_of(filled, facts))
     memory = Memory(name, space, nbytes, element, line, f"{kind}<{element}>")
     return Pointer(facts.allocate(memory, content, state), number(0), element)
 
@@ -187,7 +187,7 @@ def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: S
         return ev.ZERO
     domain: Domain | None = None
     if bare in ("fill", "fill_n", "memset") and len(values) >= 3:
-        domain = hints.domain_of(values[1] if bare == "memset" else values[2])
+        domain = hints.domain_of(values[1] if bare == "memset" else values[2], facts)
         if bare == "memset" and values[1] != ev.ZERO:
             domain = None
     elif bare in ("iota", "sequence"):
@@ -197,5 +197,7 @@ def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: S
     elif bare == "copy" and len(values) == 3:
         calls.forget(values[2], "`copy` sets it", facts.line(node), facts, state)
         return ev.ZERO
+    if domain is not None and domain.kind == "constant" and target.offset != number(0):
+        domain = None
     state.contents[target.memory] = Content("host", domain)
     return ev.ZERO

@@ -13,7 +13,7 @@ from agent.workload.static import contents
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import is_interesting, run
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Dim3, Item, LaunchItem, LoopItem, Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import Content, Dim3, Item, LaunchItem, LoopItem, Pointer, Scalar, Unknown, Value
 
 
 @define
@@ -83,6 +83,7 @@ def _filling(node: Node, changed: list[int], facts: Facts, state: State) -> None
             fork.cells[cell] = Scalar(name_of(facts.symbol(facts.names[cell])))
         elif not isinstance(held, Pointer):
             fork.cells[cell] = Unknown("it changes in a loop", facts.line(node))
+    _walk_elements(node, facts, fork)
     body = child(node, "body")
     if body is not None:
         facts.conditional += 1
@@ -90,6 +91,18 @@ def _filling(node: Node, changed: list[int], facts: Facts, state: State) -> None
         facts.conditional -= 1
     state.contents = fork.contents
     _forget(changed, facts.line(node), facts, state)
+
+
+def _walk_elements(node: Node, facts: Facts, state: State) -> None:
+    """``for (auto& v : h)``: what the turns store into the elements of h goes by another name."""
+    declarator, right = child(node, "declarator"), child(node, "right")
+    if node.type != "for_range_loop" or declarator is None or right is None:
+        return
+    type_node = child(node, "type")
+    constant = "const" in facts.node_text(node).split(":")[0] or type_node is None
+    held = ev.evaluate(right, facts, state)
+    if "&" in facts.node_text(declarator) and not constant and isinstance(held, Pointer):
+        state.contents[held.memory] = Content("host")
 
 
 def _forget(changed: list[int], line: int, facts: Facts, state: State) -> None:

@@ -89,7 +89,7 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         return ev.ZERO
     content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
     if content is None:
-        content = Content("host", domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None))
+        content = Content("host", domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None, facts))
     on_device = facts.memories[target.memory].space in ("device", "managed")
     whole = _is_whole(target, values[2], facts) and (
         not isinstance(source, Pointer) or _is_whole(source, values[2], facts)
@@ -101,9 +101,10 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         state.contents[target.memory] = Content("kernel", content.domain)
         return ev.ZERO
     facts.items.append(OtherItem(facts.line(node)))
-    state.contents[target.memory] = Content(
-        "host", content.domain if content.kind != "zeros" else Domain("zeros", given=True)
-    )
+    domain = content.domain if content.kind != "zeros" else Domain("zeros", given=True)
+    if domain is not None and domain.kind == "constant" and not _is_whole(target, values[2], facts):
+        domain = None  # some elements hold something else
+    state.contents[target.memory] = Content("host", domain)
     return ev.ZERO
 
 
@@ -125,7 +126,10 @@ def _set(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         memory, byte = values[0].memory, ev.expression_of(values[1])
         constant = byte.constant if byte is not None else None
         whole = _is_whole(values[0], values[2], facts)
-        state.contents[memory] = Content(("zeros" if constant == 0 else "byte") if whole else "external")
+        kind = ("zeros" if constant == 0 else "byte") if whole else "external"
+        state.contents[memory] = Content(
+            kind, None, constant % 256 if kind == "byte" and isinstance(constant, int) else None
+        )
         if isinstance(constant, int) and whole and facts.memories[memory].space != "host":
             facts.items.append(FillItem(memory, constant % 256, facts.line(node)))
     return ev.ZERO
@@ -136,7 +140,8 @@ def _to_symbol(values: list[Value], node: Node, facts: Facts, state: State) -> V
     name = facts.node_text(arguments.named_children[0]) if arguments and arguments.named_children else ""
     source = values[1] if len(values) > 1 else None
     content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
-    domain = content.domain if content else domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None)
+    scalar = state.cells.get(source.cell) if isinstance(source, Ref) else None
+    domain = content.domain if content else domain_of(scalar, facts)
     facts.symbol_contents[re.sub(r"\W", "", name.removeprefix("&"))] = Content("host", domain)
     return ev.ZERO
 

@@ -14,6 +14,7 @@ from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
 from agent.source.nodes import field as child
+from agent.workload.static.deciding import decided
 
 
 @frozen
@@ -29,12 +30,16 @@ class Indexing:
 
 @frozen
 class Usage:
-    """Parameters (and symbols) that are read, those written, and who indexes whom. ``bounds`` hold loop bounds."""
+    """Parameters (and symbols) that are read, those written, and who indexes whom. ``bounds`` hold loop bounds, the
+    values of ``turning`` decide whether a loop goes on, those of ``deciding`` any branch that is followed, or one that
+    may be: they are handed to a function."""
 
     read: frozenset[str]
     written: frozenset[str]
     indexing: tuple[Indexing, ...]
     bounds: frozenset[str]
+    turning: frozenset[str] = frozenset()
+    deciding: frozenset[str] = frozenset()
 
 
 @define
@@ -60,12 +65,16 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
         node = None
     body = _Body(document.text, {name: name for name in pointers}, const)
     if node is None:
-        return Usage(frozenset(pointers), frozenset(pointers) - const, (), frozenset())
+        everything = frozenset(pointers)
+        return Usage(everything, everything - const, (), frozenset(), everything, everything)
     _find_aliases(node, body)
     read, written = _accesses(node, body)
     _find_taints(node, body)
     indexing, bounds = _indexing(node, body)
-    return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds))
+    told = decided(
+        node, body.aliases, {name: {who for who, _ in held} for name, held in body.tainted.items()}, body.text
+    )
+    return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), *told)
 
 
 def _find_aliases(node: Node, body: _Body) -> None:

@@ -83,11 +83,13 @@ class Content:
     """What a memory holds.
 
     ``fresh`` (nothing was put there), ``zeros``, ``byte``, ``host`` (initialised by host code, in ``domain`` where that
-    was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did).
+    was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did). ``byte`` is what every
+    byte was set to.
     """
 
     kind: str
     domain: Domain | None = None
+    byte: int | None = None
 
 
 @frozen
