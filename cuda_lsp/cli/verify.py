@@ -22,6 +22,7 @@ from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.render import line, timing_text, verdict_text, why_text
 from cuda_lsp.terminal.replay import replay, replay_lines
 from cuda_lsp.terminal.revision import at_revision
+from cuda_lsp.terminal.without_truth import without_truth
 
 
 @click.command("verify")
@@ -134,9 +135,11 @@ def _judge(
     if isinstance(prepared, Failure):
         raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
     screen.say(line("contract", prepared.contract.summary))
+    candidate = Program(changed, plan, "rewrite")
     if prepared.contract.broken:
-        raise CommandError(Exit.BROKEN, f"the original breaks its own contract: {prepared.contract.summary}")
-    prepared, candidate = evolve(prepared, setting=setting), Program(changed, plan, "rewrite")
+        why = without_truth(prepared, candidate, setting, ("the original", "the rewrite"))
+        raise CommandError(Exit.INTERRUPTED if setting.cancelled() else Exit.BROKEN, why)
+    prepared = evolve(prepared, setting=setting)
     if record_file is None:
         return judge(prepared, candidate, allow_lossy=lossy), ""
     judged = examine(prepared, candidate, allow_lossy=lossy)

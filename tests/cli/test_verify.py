@@ -66,3 +66,31 @@ def test_a_lost_nan_is_reported_or_refused(policy: str, code: int, state: str, t
     gate = next(item for item in answer["verdict"]["gates"] if item["gate"] == "special values")
     assert gate["outcome"] == {"report": "differs", "refuse": "failed"}[policy]
     assert "is 0 where the original gives nan" in gate["reason"]
+
+
+RACE = ("        __syncthreads();\n    }", "    }")
+BROKEN = ROW_SUMS.replace(*RACE)
+MENDED = {
+    "the barrier is back": (ROW_SUMS, "Run alone, the rewrite keeps its own contract (in bounds, free of races"),
+    "a read past the array": (
+        BROKEN.replace("if (t < stride)", "if (t <= stride)"),
+        "Run alone, the rewrite is broken too: out-of-bounds read in row_sums: line 12",
+    ),
+    "does not compile": (
+        ROW_SUMS.replace("t < stride", "u < stride"),
+        "Whether the rewrite keeps its own contract is not known: the rewrite does not compile",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_change_to_a_broken_original_is_run_alone(name: str, tmp_path: Path) -> None:
+    """What mends a fault cannot be compared with the faulty text: what can be said of it alone is said."""
+    old, new = tmp_path / "old.cu", tmp_path / "new.cu"
+    old.write_text(BROKEN)
+    text, words = MENDED[name]
+    new.write_text(text)
+    done = run("verify", str(old), str(new))
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "the original is itself broken" in done.stderr and "shared-memory race in row_sums: line 12" in done.stderr
+    assert words in done.stderr

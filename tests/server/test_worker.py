@@ -145,6 +145,21 @@ def test_verify_against_the_saved_file_and_against_a_revision(tmp_path: Path) ->
         done(task("verify", SCALE.replace("scale", "fresh"), "fresh", file))
 
 
+def test_a_change_that_mends_the_saved_text_is_run_alone(tmp_path: Path) -> None:
+    file = tmp_path / "total.cu"
+    file.write_text(RACE)
+    mended = RACE.replace("stride];\n", "stride];\n        __syncthreads();\n").replace(
+        "0.0f;\n", "0.0f; __syncthreads();\n"
+    )
+    ended, told = done(task("verify", mended, "total", file))
+    assert ended.reason == "broken original" and ended.verdict is None
+    assert "total: the saved file is itself broken" in ended.message and "shared-memory race in total" in ended.message
+    assert "Run alone, your change keeps its own contract (in bounds, free of races" in ended.message
+    assert any(isinstance(staged, Staged) and staged.text.startswith("your change: ") for staged in told)
+    ended, _ = done(task("verify", RACE.replace("= 128; stride", "= 64; stride"), "total", file))
+    assert ended.reason == "broken original" and "Run alone, your change is broken too: " in ended.message
+
+
 def test_a_broken_original_is_said_and_nothing_is_proposed() -> None:
     ended, told = done(task("optimize", RACE, "total"))
     assert ended.reason == "broken original" and "mend it first" in ended.message and ended.rewrites == ()

@@ -14,6 +14,7 @@ from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, open_document
 from cuda_lsp.terminal.render import evidence_lines, verdict_text
 from cuda_lsp.terminal.revision import at_revision
+from cuda_lsp.terminal.without_truth import without_truth
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task, setting_of
@@ -24,7 +25,8 @@ SAVED = "saved"
 
 
 def run(task: Task, tell: Tell) -> Ended:
-    """The full verdict on the change; ``reason`` is ``right``, ``wrong``, ``undecided`` or ``less precise``."""
+    """The full verdict on the change; ``reason`` is ``right``, ``wrong``, ``undecided`` or ``less precise``. Where the
+    original breaks its own contract it is ``broken original``, and the message says whether the change keeps its."""
     if not task.path:
         raise CommandError(Exit.INPUT, "this document was never saved: there is nothing to compare it with. Save it")
     changed = parse(task.text, task.path)
@@ -34,7 +36,13 @@ def run(task: Task, tell: Tell) -> Ended:
         return Ended("unchanged", f"{name}: the text in the editor is {_words(task)}: there is no change to verify")
     opened = open_task(task, original)
     setting = setting_of(task, opened, full=True)
-    judged, record = _judged(opened, changed, setting, task, tell)
+    candidate = _candidate(opened, changed)
+    prepared = _prepared(opened, setting, tell)
+    if prepared.contract.broken:
+        names = (_words(task), "your change")
+        why = without_truth(prepared, candidate, setting, names, lambda stage: tell(Staged(f"your change: {stage}")))
+        return Ended("broken original", f"{name}: {why}")
+    judged, record = _judged(prepared, candidate, task, tell)
     verdict = judged.verdict
     lossless = verdict.shown or verdict.precision.state == "unchecked"
     allowed = task.options.lossy or opened.workload.lossy
@@ -65,13 +73,16 @@ def _words(task: Task) -> str:
     return "the saved file" if task.options.against == SAVED else f"the file at {task.options.against}"
 
 
-def _judged(opened: Opened, changed: Document, setting: Setting, task: Task, tell: Tell) -> tuple[Judged, str]:
-    """The verdict, and where its proof record is."""
+def _candidate(opened: Opened, changed: Document) -> Program:
     try:
         plan = plan_of(changed, opened.workload, opened.document)
     except (WorkloadError, SourceError) as error:
         raise CommandError(Exit.INPUT, f"the change cannot be run: {error}") from error
-    prepared = prepared_or_error(opened, setting, tell)
+    return Program(changed, plan, "your change")
+
+
+def _judged(prepared: Prepared, candidate: Program, task: Task, tell: Tell) -> tuple[Judged, str]:
+    """The verdict, and where its proof record is."""
     done: list[GateResult] = []
     total = len(gates())
 
@@ -79,16 +90,20 @@ def _judged(opened: Opened, changed: Document, setting: Setting, task: Task, tel
         done.append(result)
         tell(Staged(f"{result.gate}: {result.outcome}", len(done), total))
 
-    candidate = Program(changed, plan, "your change")
     judged = examine(prepared, candidate, task.options.lossy, progress)
     return judged, keep_record(prepared, candidate, judged, task.options.lossy)
 
 
-def prepared_or_error(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
-    """What the original is judged by. Raises CommandError where it cannot be run, or breaks its own contract."""
+def _prepared(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
     prepared = prepare(opened.program, opened.workload, setting, lambda stage: tell(Staged(stage)))
     if isinstance(prepared, Failure):
         raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
+    return prepared
+
+
+def prepared_or_error(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
+    """What the original is judged by. Raises CommandError where it cannot be run, or breaks its own contract."""
+    prepared = _prepared(opened, setting, tell)
     if prepared.contract.broken:
         raise CommandError(Exit.BROKEN, f"the original breaks its own contract: {prepared.contract.summary}")
     return prepared
