@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
-from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, describe, variants
+from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, describe, least, variants
 from agent.evaluation.truth import Bench, outputs
 from agent.evaluation.values import Mask
 from agent.execution.device import Answer, Device, Fault
@@ -180,8 +180,7 @@ def _endless(bench: Bench, checker: Device, found: _Probe, probe: Callable[[Size
     """Too long at a small size: heavy, or without an end? At the smallest sizes even the heavy ones end. The line is
     that where half as many steps stop."""
     assert found.answer is not None
-    least = probe({size.name: size.minimum for size in bench.workload.sizes})
-    if not _unfinished(least):
+    if not _unfinished(probe(least(bench.workload, bench.original, found.sizes))):
         return found.answer
     if _heavy(bench, found):
         return found.answer

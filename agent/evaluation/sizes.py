@@ -100,6 +100,15 @@ def _several(bound: Bound, full: Bound) -> bool:
     return bool(some) and all(now >= min(2, then) for now, then in zip(some, all_, strict=True))
 
 
+def least(workload: Workload, original: Program, within: Sizes) -> dict[str, int]:
+    """The smallest sizes of one scale that launch anything, none above ``within``: `n / 128` blocks need n = 128."""
+    for value in _LADDER:
+        sizes = {size.name: min(max(size.minimum, value), within[size.name]) for size in workload.sizes}
+        if _bindable(workload, original, sizes):
+            return sizes
+    return dict(within)
+
+
 def loop_sizes(workload: Workload, original: Program) -> frozenset[str]:
     """Sizes that neither the grids nor the number of launches hang on: what threads loop over."""
     top = declared(workload)

@@ -281,6 +281,35 @@ def test_an_endless_original_without_a_low_step_limit() -> None:
     assert f"line {line_of(HANG, 'for (int i')}" in result.contract.summary
 
 
+SPIN = """#include <cuda_runtime.h>
+__global__ void spin(volatile int* flag, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    LOOP
+    if (i < n) out[i] = i;
+}
+int main() {
+    int n = 4096; int *f, *o;
+    cudaMalloc(&f, 4); cudaMalloc(&o, n * 4);
+    cudaMemset(f, 0, 4);
+    spin<<<n / 128, 128>>>(f, o, n);
+}
+"""
+
+
+@pytest.mark.parametrize("loop", ["while (*flag == 0) { }", "while (true) { if (*flag == 12345) break; }"])
+def test_a_wait_for_what_nobody_writes(loop: str) -> None:
+    """The flag is what the host sets it to; and of sizes that launch nothing a smaller one says nothing."""
+    document = parse(SPIN.replace("LOOP", loop).encode(), "test.cu")
+    workload = infer(document, document.kernels[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
+        patch.setattr("agent.evaluation.contract.ENDLESS", 100)
+        result = prepare(Program(document, workload.plan, "original"), workload, setting())
+    assert isinstance(result, Prepared), result
+    assert result.contract.broken
+    assert "step limit in spin: line 4" in result.contract.summary
+
+
 HEAVY = """
 // cuda-lsp: workload
 //   buffer   y: f32[1048576] out

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agent.evaluation.counting import interior
 from agent.evaluation.declared import spots
-from agent.evaluation.sizes import Draw, Rule, bases, describe, hidden, loop_sizes, next_prime, variants
+from agent.evaluation.sizes import Draw, Rule, bases, describe, hidden, least, loop_sizes, next_prime, variants
 from tests.evaluation.kernels import SOFTMAX, original
 from tests.evaluation.test_shapes import HEAT, MATMUL, SPMV, TRANSPOSE
 
@@ -32,6 +32,21 @@ def test_sizes_that_threads_loop_over() -> None:
     for text, names in ((SOFTMAX, {"cols"}), (MATMUL, {"k"}), (HEAT, set()), (SPMV, {"nnz"})):
         program, workload = original(text)
         assert loop_sizes(workload, program) == names
+
+
+def test_the_least_sizes_launch_something() -> None:
+    text = """
+// cuda-lsp: workload
+//   size     n = 4096, m = 40 min 7
+//   buffer   y: f32[n * m] out
+//   launch   k<<<n / 128, 128>>>(y, n, m)
+__global__ void k(float* y, int n, int m) { y[blockIdx.x * m] = n; }
+"""
+    program, workload = original(text)
+    assert least(workload, program, {"n": 512, "m": 20}) == {"n": 128, "m": 20}
+    assert least(workload, program, {"n": 64, "m": 20}) == {"n": 64, "m": 20}
+    program, workload = original(text.replace("n / 128", "(n + 127) / 128"))
+    assert least(workload, program, {"n": 512, "m": 20}) == {"n": 1, "m": 7}
 
 
 def test_next_prime() -> None:
