@@ -602,3 +602,42 @@ def test_a_number_that_is_shifted_is_no_stream() -> None:
     host = "int main() { int m = 4000; int s = 2; int n = m >> s; @M k<<<4, 256>>>(x, y, n); }"
     (buffer, *_) = found(host).buffers
     assert buffer.extent.integer({"m": 4000, "s": 2}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("declared", "host", "contents"),
+    [
+        ("__device__ volatile int flag;", "", "inout zeros"),
+        ("__device__ volatile int flag = 0;", "", "inout zeros"),
+        ("__device__ volatile int flag = 7;", "", "inout constant(7)"),
+        ("__device__ volatile int flag[2] = {7, 7};", "", "inout constant(7)"),
+        ("__device__ volatile int flag[2] = {0};", "", "inout zeros"),
+        ("__device__ volatile int flag[2] = {7};", "", "inout"),
+        ("__device__ volatile int flag[2] = {1, 2};", "", "inout"),
+        ("__constant__ int flag;", "int z = 0; cudaMemcpyToSymbol(flag, &z, 4);", "in zeros"),
+        ("__constant__ int flag;", "int z = 5; cudaMemcpyToSymbol(flag, &z, 4);", "in constant(z)"),
+        ("__constant__ int flag[2];", "int z = 5; cudaMemcpyToSymbol(flag, &z, 4);", "in"),
+        ("__constant__ int flag[2];", "int h[2] = {5, 5}; cudaMemcpyToSymbol(flag, h, 8);", "in constant(5)"),
+        ("__constant__ int flag[2];", "int h[2] = {5, 5}; cudaMemcpyToSymbol(flag, h, 4, 4);", "in"),
+    ],
+)
+def test_what_a_device_variable_is_set_to_is_what_it_holds(declared: str, host: str, contents: str) -> None:
+    place = "flag[0]" if "[2]" in declared else "flag"
+    kernel = declared + "\n__global__ void k(float* y, int n) { while (" + place + " == 0) { } y[threadIdx.x] = n; }\n"
+    main = "int main() { int n = 1000; float* y; cudaMalloc(&y, n * 4); " + host + " k<<<1, 32>>>(y, n); }"
+    (line,) = [text for text in statements(main, kernel) if text.startswith("symbol flag")]
+    assert line.partition("] ")[2] == contents
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'std::string name = "s"; std::ifstream in(name); int n = 1000; if (!(in >> n)) return 1;',
+        "int n = 1000; for (int i = 0; i < 2; i++) { std::cin >> n; }",
+        "int n = 1000, m; std::cin >> m >> n;",
+        "int n = 1000; std::istringstream(text) >> n;",
+    ],
+)
+def test_every_way_to_read_a_size_from_a_stream(text: str) -> None:
+    with pytest.raises(NoWorkload):
+        found("int main() { " + text + " @M k<<<4, 256>>>(x, y, n); }")

@@ -437,9 +437,9 @@ def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | No
         if usages.get(link.kernel) is not None:
             used |= device_names(draft.document, draft.document.kernel(link.kernel).uses)
     found = []
-    for name, type_text, extents, immutable, initialised, line in device_symbols(draft.document):
+    for name, type_text, extents, immutable, initial, line in device_symbols(draft.document):
         set_by_host = name in draft.facts.symbol_contents
-        if name not in used or (initialised and immutable and not set_by_host):
+        if name not in used or (initial and immutable and not set_by_host):
             continue
         dtype = types.c_dtype(draft.document, type_text)
         extent = contents.symbol_extent(extents, line, draft)
@@ -447,7 +447,7 @@ def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | No
             draft.ask(f"size of `{name}`", f"its type or extent is not known (`{type_text}`)", line)
             continue
         access = Access.IN if immutable else Access.INOUT
-        domain = contents.symbol_domain(name, dtype, initialised, draft, usages)
+        domain = contents.symbol_domain(name, dtype, extent, access, initial, draft, usages)
         found.append(Buffer(name, dtype, extent, access, domain, Origin("symbol", line), symbol=True, host=name))
     return found
 

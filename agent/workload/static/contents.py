@@ -8,13 +8,14 @@ from agent.workload import dtypes
 from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.generators import default_domain
 from agent.workload.static.usage import Indexing, Usage
-from agent.workload.static.values import Content, LaunchItem
+from agent.workload.static.values import Content, LaunchItem, Scalar
 from agent.workload.workload import Access, Domain
 
 if TYPE_CHECKING:
     from agent.workload.static.assemble import Draft
 
 
+_MAX_LISTED = 256
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
@@ -176,12 +177,33 @@ def symbol_extent(extents: list[str], line: int, draft: "Draft") -> Expression |
         return None
 
 
-def symbol_domain(name: str, dtype: str, initialised: bool, draft: "Draft", usages: dict[str, Usage | None]) -> Domain:
-    """The contents of a device variable, before the first launch."""
+def symbol_domain(
+    name: str, dtype: str, extent: Expression, access: Access, initial: str, draft: "Draft",
+    usages: dict[str, Usage | None],
+) -> Domain:  # fmt: skip
+    """The contents of a device variable before the first launch, ``initial`` as it is declared."""
     content = draft.facts.symbol_contents.get(name)
+    if content is None and not initial:
+        return Domain("zeros", given=True)
     if content is None:
-        return Domain("zeros", given=True) if not initialised else default_domain(dtype)
+        content = _declared(initial, extent, draft)
+    elif content.kind == "scalar" and extent != number(1):
+        content = Content("host")  # one number, put into one of several elements
     known = [how for how in usages.values() if how is not None]
     decides = any(name in (how.turning if dtypes.is_float(dtype) else how.deciding) for how in known)
-    told = _from_host(content, dtype, Access.IN, draft, decides)
+    told = _from_host(content, dtype, access, draft, decides)
     return told if told is not None else default_domain(dtype)
+
+
+def _declared(initial: str, extent: Expression, draft: "Draft") -> Content:
+    """``0``, ``{0}``, ``{1, 1}``: what an initialiser tells about all elements."""
+    from agent.workload.static import evaluate as ev
+    from agent.workload.static import hints
+    from agent.workload.static.state import State
+
+    parts = [part for part in initial.strip().removeprefix("{").removesuffix("}").split(",") if part.strip()]
+    if len(parts) > _MAX_LISTED:
+        return Content("host")
+    state = draft.file_state or State()
+    values = [ev.evaluate_text(part, 0, draft.facts, state) for part in parts]
+    return Content("host", hints.listed(values, Scalar(extent), draft.facts))

@@ -9,7 +9,7 @@ from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
-from agent.workload.static import contents
+from agent.workload.static import contents, streams
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import is_interesting, run
 from agent.workload.static.state import Facts, State
@@ -123,6 +123,8 @@ def _assigned(node: Node, facts: Facts, state: State) -> list[int]:
             targets = [child(part, "argument")]
         elif part.type == "call_expression":
             targets = _reference_arguments(part, facts)
+        elif part.type == "binary_expression" and ">>" in facts.node_text(part) and streams.reads(part, facts):
+            targets = [child(part, "right")]
         for target in targets:
             while target is not None and target.type == "subscript_expression":
                 target = None  # what is stored into memory is noted with the memory

@@ -142,7 +142,11 @@ def _to_symbol(values: list[Value], node: Node, facts: Facts, state: State) -> V
     content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
     scalar = state.cells.get(source.cell) if isinstance(source, Ref) else None
     domain = content.domain if content else domain_of(scalar, facts)
-    facts.symbol_contents[re.sub(r"\W", "", name.removeprefix("&"))] = Content("host", domain)
+    if content is not None and content.kind == "zeros":
+        domain = Domain("zeros", given=True)
+    if len(values) > 3 and values[3] != ev.ZERO:
+        domain = None  # behind the first element
+    facts.symbol_contents[re.sub(r"\W", "", name.removeprefix("&"))] = Content("host" if content else "scalar", domain)
     return ev.ZERO
 
 

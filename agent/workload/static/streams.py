@@ -14,7 +14,11 @@ def reads(shift: Node, facts: Facts) -> bool:
         first = left
     name = facts.node_text(first)
     cell = facts.find(name)
-    if name.split("::")[-1] == "cin" or (cell is not None and "stream" in facts.types.get(cell, "")):
+    if cell is not None and facts.dtype(facts.types.get(cell, "")) is not None:
+        return False
+    if first.type in ("identifier", "qualified_identifier") and not facts.known(name):
+        return True  # no number that this file knows: std::cin, or a stream whose declaration reads like a function's
+    if cell is not None and "stream" in facts.types.get(cell, ""):
         return True
     above = shift.parent
     while above is not None and above.type == "binary_expression":

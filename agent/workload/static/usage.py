@@ -315,8 +315,8 @@ def _walk_bounds(loop: Node, body: _Body, bounds: set[str]) -> None:
     bounds |= ends - starts
 
 
-def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bool, bool, int]]:
-    """File-level ``__constant__``/``__device__`` variables: name, type, extents, constant?, initialised?, line."""
+def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bool, str, int]]:
+    """File-level ``__constant__``/``__device__`` variables: name, type, extents, constant?, initialiser, line."""
     for node in walk(document.tree.root_node):
         if node.type != "declaration" or any(above.type == "function_definition" for above in ancestors(node)):
             continue
@@ -327,8 +327,9 @@ def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bo
             continue
         type_node = child(node, "type")
         for declarator in node.children_by_field_name("declarator"):
-            initialised = declarator.type == "init_declarator"
-            inner = child(declarator, "declarator") if initialised else declarator
+            value = child(declarator, "value") if declarator.type == "init_declarator" else None
+            inner = child(declarator, "declarator") if declarator.type == "init_declarator" else declarator
+            initial = text_of(document.text, value) if value is not None else ""
             name = declared_name(inner)
             if inner is None or name is None or type_node is None or inner.type == "function_declarator":
                 continue
@@ -337,6 +338,6 @@ def device_symbols(document: Document) -> Iterator[tuple[str, str, list[str], bo
                 continue
             immutable = constant or re.search(r"\bconst(expr)?\b", head) is not None
             yield (
-                text_of(document.text, name), text_of(document.text, type_node), extents, immutable, initialised,
+                text_of(document.text, name), text_of(document.text, type_node), extents, immutable, initial,
                 node.start_point.row + 1,
             )  # fmt: skip
