@@ -51,7 +51,7 @@ def aim(trial: Trial) -> Aim:
     at = [runs.case(item, family, runs.draw_seed()) for item in sizes]
     values, huge = _values(found)
     if huge:
-        left = (*left, f"values as large as those that only the rewrite compares with ({huge[0]:.3g})")
+        left = (*left, f"values as large as {huge[0]:.3g}, a number in the rewrite's own code")
     return Aim((*_planted(trial, values), *at), larger, left, found)
 
 
@@ -91,7 +91,7 @@ def _sizes(trial: Trial, found: Literals) -> tuple[list[dict[str, int]], tuple[d
             larger.append(dict(key))
         else:
             more += 1
-    left = (f"{more} further sizes that only the rewrite compares with",) if more and depth == FULL else ()
+    left = (f"{more} further sizes that numbers in the rewrite's own code point to",) if more and depth == FULL else ()
     return chosen, tuple(larger), left
 
 

@@ -43,6 +43,8 @@ MOST_ON_A_CARD = 1 << 26
 MAX_STEPS = 24
 """A plan of more steps (a time loop) is sampled with its step counts as in the small sizes."""
 
+TOO_LONG = "too long to run in the emulator here"
+
 _BUDGET = {"screen": 20_000_000, "full": 150_000_000}
 _SECONDS = {"screen": 0.7, "full": 1.5}
 """For one block, by depth: a screen leaves what takes longer to the full verdict."""
@@ -151,7 +153,7 @@ def sample(bench: Bench, contract: Contract) -> Sample | Unsampled:
     for place, sizes in enumerate(shrunk(bench, contract)):
         found = sample_at(bench, sizes)
         if isinstance(found, Sample):
-            return evolve(found, note="it takes too long here" if place else "")
+            return evolve(found, note=TOO_LONG if place else "")
         if "too long" not in found.reason:
             break
     return found
@@ -236,7 +238,7 @@ def _limit(setting: Setting) -> float:
 
 def _why(answer: Answer, bound: Bound) -> Unsampled:
     if answer.status == "timeout" or any(fault.kind == "step limit" for fault in answer.faults):
-        return Unsampled("it takes too long here")
+        return Unsampled(TOO_LONG)
     bad = serious(answer.faults)
     if not bad:
         return Unsampled(answer.message or answer.status)

@@ -160,6 +160,11 @@ def _better(errors: list[Errors]) -> bool:
     return any(original > 0 for _, original in pairs) and all(mine <= BETTER * theirs for mine, theirs in pairs)
 
 
+def _said_once(*found: str) -> tuple[str, ...]:
+    """Without what stands there a second time, with the reason behind a colon."""
+    return tuple(text for text in dict.fromkeys(found) if not any(other.startswith(f"{text}: ") for other in found))
+
+
 def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
     prepared = trial.prepared
     setting, tested, built = prepared.setting, prepared.selftest, trial.build or prepared.build
@@ -177,7 +182,7 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         errors=_worst_errors(trial),
         counters=moved_counters(prepared.original_estimate, estimated),
         resources=trial.resources,
-        not_checked=(
+        not_checked=_said_once(
             *trial.not_checked,
             *limits(prepared.workload, trial.beyond, races, built.ptx, sorted(trial.inexact)),
             *_one_card(trial),

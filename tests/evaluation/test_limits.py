@@ -5,6 +5,9 @@ import re
 import pytest
 from attrs import evolve
 
+from agent.evaluation import aimed
+from agent.evaluation.declared import TOO_LONG, Unsampled
+from agent.evaluation.gates import correctness
 from agent.evaluation.judge import judge
 from agent.evaluation.limits import limits
 from agent.evaluation.prepare import Prepared, prepare
@@ -124,3 +127,20 @@ def test_of_many_opcodes_a_few_are_named() -> None:
     _, workload = original(ROWS)
     said = limits(workload, beyond=True, inexact=("a", "b", "c", "d", "e"))
     assert any("those of a, b, c, 2 more open" in words for words in said)
+
+
+def test_what_is_not_checked_is_said_once_and_with_its_reason(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aimed, "BUDGET", {"screen": 0, "full": 0})
+    monkeypatch.setattr(correctness, "_affordable", lambda trial: False)
+    monkeypatch.setattr(correctness, "sample_at", lambda *asked: Unsampled(TOO_LONG))
+    monkeypatch.setattr(Prepared, "sample_above", lambda self: Unsampled(TOO_LONG))
+    same = "sum = cols > 3000 && blockIdx.x >= gridDim.x ? 1.0f : 0.0f;"
+    found = judged(prepared, "sum = 0.0f;", same).evidence.not_checked
+    above = [words for words in found if words.startswith("sizes above the declared ones")]
+    assert above == ["sizes above the declared ones: too long to run in the emulator here"]
+    pointed = [words for words in found if "a number in the rewrite's own code points to" in words]
+    assert pointed and all(words.endswith(": too long to run in the emulator here") for words in pointed)
+    assert any(re.match(r"the size rows=\d+ cols=3000, that", words) for words in pointed)
+    assert len(set(found)) == len(found)

@@ -349,9 +349,11 @@ def _aimed(trial: Trial, aimed: Aim) -> Ruling:
     if prepared.setting.depth == FULL:
         wanted += [(sizes, ()) for sizes in aimed.larger[:_SAMPLED]]
     for sizes, parts in wanted:
-        known = sample_at(bench, sizes, parts) if isinstance(prepared.sample(), Sample) else None
+        first = prepared.sample()
+        known = sample_at(bench, sizes, parts) if isinstance(first, Sample) else first
         if not isinstance(known, Sample):
-            trial = trial.unchecked(f"{describe(sizes)}, of which only the rewrite knows")
+            what = f"the parts of {describe(sizes)}" if parts else f"the size {describe(sizes)},"
+            trial = trial.unchecked(f"{what} that a number in the rewrite's own code points to: {known.reason}")
             continue
         ruling = _on_sample(trial, known)
         if ruling.outcome != "passed":

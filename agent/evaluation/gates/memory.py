@@ -5,6 +5,7 @@ import numpy as np
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, worst
 from agent.evaluation.contract import place
+from agent.evaluation.declared import TOO_LONG
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.prepare import checker, unoptimised
 from agent.evaluation.runs import ALL_CHECKS, Case
@@ -79,7 +80,7 @@ def _checked(trial: Trial, built: Build, sizes: Sizes, optimised: bool) -> Rulin
             return undecided(trial, "cancelled")
         return passed(trial.unchecked(f"memory and races, {words}: {answer.message or answer.status}"), "")
     if any(fault.kind == "step limit" for fault in answer.faults):  # endless code has been refused by now
-        return passed(trial.unchecked(f"memory and races, {words}: it takes too long here"), "")
+        return passed(trial.unchecked(f"memory and races, {words}: {TOO_LONG}"), "")
     allowed = _hazards_of_original(trial, sizes, optimised)
     new = [fault for fault in answer.faults if (fault.kind, fault.benign) not in allowed]
     bad = [fault for fault in new if not fault.benign or fault.kind in _REFUSED]
