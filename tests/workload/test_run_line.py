@@ -213,3 +213,33 @@ def test_a_directive_has_the_last_word_on_what_an_argument_decides(tmp_path: Pat
     directive = "// cuda-lsp: workload\n//   size size = 77\n"
     found = counted(tmp_path, "int k; k = atoi(argv[1]); int size = k * 10;", "20", directive=directive)
     assert sizes(found) == {"size": 77}
+
+
+@pytest.mark.parametrize(
+    ("makefile", "arguments"),
+    [
+        ("A = first\nB = second\nrun:\n\t./$(A) 5\n\t./$(B) 10\n", ("10",)),
+        ("A = first # the quick one\nB := bin/second\nrun:\n\t./$(A) 5\n\t./$(B) 10\n", ("10",)),
+        ("run:\n\t#./second 5\n\t@# ./second 6\n\t./second 10\n", ("10",)),
+        ("A = first\nrun:\n\t./$(A) 5\n", None),
+        ("A = `ls`\nrun:\n\t./$(A) 5\n", None),
+        ("run:\n\t./$@ 5\n", None),
+    ],
+)
+def test_the_arguments_are_those_of_this_program(
+    tmp_path: Path, makefile: str, arguments: tuple[str, ...] | None
+) -> None:
+    (tmp_path / "Makefile").write_text(makefile)
+    for name in ("first.cu", "second.cu"):
+        (tmp_path / name).write_text("int main(int argc, char** argv) { }\n")
+    found = run_line(str(tmp_path / "second.cu"))
+    assert (found.arguments if found is not None else None) == arguments
+
+
+def test_a_program_of_another_name_is_the_only_one(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("program = bench\nrun:\n\t./$(program) 5\n")
+    (tmp_path / "kernel.cu").write_text("void launch() { }\n")
+    (tmp_path / "main.cu").write_text("int main(int argc, char** argv) { }\n")
+    found = run_line(str(tmp_path / "main.cu"))
+    assert found is not None
+    assert found.arguments == ("5",)

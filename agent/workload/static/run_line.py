@@ -12,6 +12,10 @@ MAX_BYTES = 200_000
 _TARGET = re.compile(r"^(run|test|check|bench)[\w-]*\s*:(?!=)")
 _PROGRAM = re.compile(r"(?:^|[\s@;&])(?:\./|\$[({]\w*DIR[)}]/)(\S+)(.*)$")
 _VARIABLE = re.compile(r"\$[({](\w+)[)}]|\$[@<]")
+_ASSIGNED = re.compile(r"^(\w+)[ \t]*[:?]?=[ \t]*([\w./-]+)[ \t]*(?:#.*)?$", re.M)
+_MAIN = re.compile(rb"\bmain\s*\(")
+_SOURCES = (".cu", ".cpp", ".cc", ".c")
+_MAX_SOURCES = 64
 _ENDS = ("|", ">", ">>", "<", "&&", "||", ";", "&", "2>&1", "2>")
 
 
@@ -49,16 +53,35 @@ def _read(file: str, _changed: int, stem: str) -> RunLine | None:
         if not row.startswith("\t"):
             inside = bool(_TARGET.match(row)) if row.strip() and not row.startswith("#") else inside
             continue
-        found = _PROGRAM.search(row) if inside else None
-        if found is not None and _is_program(found[1], stem):
+        commented = row.lstrip("\t @-").startswith("#")
+        found = _PROGRAM.search(row) if inside and not commented else None
+        if found is not None and _is_program(found[1], text, Path(file).parent, stem):
             arguments = _arguments(found[2])
             return RunLine(arguments, f"{Path(file).name} line {line}") if arguments is not None else None
     return None
 
 
-def _is_program(name: str, stem: str) -> bool:
-    """A make variable, or the file's own name."""
-    return _VARIABLE.search(name) is not None or name.split("/")[-1].split(".")[0] == stem
+def _is_program(name: str, text: str, folder: Path, stem: str) -> bool:
+    """Whether a recipe runs what the file is built into: it has the file's name; or it is a variable of the Makefile,
+    and no other source of the folder could be meant by it."""
+    assigned = dict(_ASSIGNED.findall(text))
+    told = _VARIABLE.sub(lambda match: assigned.get(match[1] or "", match[0]), name)
+    if told.split("/")[-1].split(".")[0] == stem:
+        return True
+    return _VARIABLE.search(name) is not None and not _other_programs(folder, stem)
+
+
+def _other_programs(folder: Path, stem: str) -> bool:
+    sources = [path for path in sorted(folder.iterdir()) if path.suffix in _SOURCES and path.stem != stem]
+    return len(sources) > _MAX_SOURCES or any(_has_main(path) for path in sources)
+
+
+def _has_main(path: Path) -> bool:
+    """A file that is too large to be read, or cannot be, might have one."""
+    try:
+        return path.is_file() and (path.stat().st_size > 10 * MAX_BYTES or bool(_MAIN.search(path.read_bytes())))
+    except OSError:
+        return True
 
 
 def _arguments(text: str) -> tuple[str, ...] | None:
