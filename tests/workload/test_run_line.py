@@ -182,6 +182,7 @@ def test_what_is_not_plainly_an_argument_s_decimal_number_is_asked_for(tmp_path:
     ("text", "name"),
     [
         ("int rows; rows = atoi(argv[1]); int size = rows * 64;", "rows"),
+        ("struct { int rows; } c; c.rows = atoi(argv[1]); int size = c.rows * 64;", "rows"),
         ("int k, size; k = atoi(argv[1]); size = pow(2, k);", "k"),
         ("int size = atoi(argv[1]) * 1000;", "size"),
     ],

@@ -430,7 +430,7 @@ def test_members_are_known_from_where_the_struct_is_declared(declared: str) -> N
     kernel += "__global__ void k(float* x, float dt, int n) { if (threadIdx.x < n) x[threadIdx.x] = dt; }\n"
     host = f"int main() {{ {declared} float* x; cudaMalloc(&x, p.n * 4); k<<<p.n / 64, 64>>>(x, p.dt, p.n); }}"
     workload = found(host, kernel)
-    assert [(size.name, size.value) for size in workload.sizes] == [("p.n", 640)]
+    assert [(size.name, size.value) for size in workload.sizes] == [("n", 640)]
     (step,) = bind(workload, workload.plan, None, parse((kernel + host).encode())).steps
     assert isinstance(step, BoundLaunch) and step.grid == (10, 1, 1)
     assert [getattr(argument, "value", None) for argument in step.arguments[1:]] == [0.5, 640]
@@ -641,3 +641,23 @@ def test_what_a_device_variable_is_set_to_is_what_it_holds(declared: str, host: 
 def test_every_way_to_read_a_size_from_a_stream(text: str) -> None:
     with pytest.raises(NoWorkload):
         found("int main() { " + text + " @M k<<<4, 256>>>(x, y, n); }")
+
+
+def test_a_member_s_number_has_a_name_that_a_directive_can_say() -> None:
+    host = "struct S { int n; }; int main() { S s; s.n = 1000; int h[2]; h[1] = 8; float *x, *y; "
+    host += "cudaMalloc(&x, s.n * 4); cudaMalloc(&y, s.n * h[1] * 4); k<<<4, 256>>>(x, y, s.n); }"
+    workload = found(host)
+    text = "// cuda-lsp: workload\n" + "".join(f"//   {line}\n" for line in format_statements(workload))
+    document = parse((KERNEL.replace("__global__", text + "__global__")).encode())
+    again = read_directive(document, document.kernel("k"))
+    assert again is not None
+    assert [(size.name, size.value) for size in again.sizes] == [(size.name, size.value) for size in workload.sizes]
+    assert "size n = 1000" in statements(host)
+
+
+def test_a_choice_that_is_known_takes_its_side() -> None:
+    host = "int main() { int m = 3; int n = m > 2 ? 1000 : g(); @M k<<<4, 256>>>(x, y, n); }"
+    assert {size.name: size.value for size in found(host).sizes} == {"n": 1000}
+    host = "int main() { int m = 2; int n = m > 2 ? 1000 : g(); @M k<<<4, 256>>>(x, y, n); }"
+    with pytest.raises(NoWorkload):
+        found(host)

@@ -6,7 +6,7 @@ from typing import TypeGuard
 from tree_sitter import Node
 
 from agent.workload.expression import number
-from agent.workload.static.state import Facts
+from agent.workload.static.state import Facts, plain_name
 from agent.workload.static.values import Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
@@ -80,7 +80,7 @@ def origin(text: str, line: int, facts: Facts) -> Origin:
 
 def answered(name: str, value: Value, origin: Origin, facts: Facts) -> bool:
     """Whether the user states the number that the command line would give a variable, directly or by arithmetic."""
-    if name not in facts.answers or not isinstance(value, Scalar):
+    if plain_name(name) not in facts.answers or not isinstance(value, Scalar):
         return False
     kinds = {facts.roots[part].origin.kind for part in value.expression.names & facts.roots.keys()} | {origin.kind}
     return bool(kinds & {"run line", "argv"})

@@ -342,6 +342,10 @@ def _conditional(node: Node, facts: Facts, state: State) -> Value:
     yes, no = evaluate(yes_node, facts, state), evaluate(no_node, facts, state)
     if yes == no:
         return yes
+    known = truth(condition, facts)
+    if isinstance(condition, Scalar) and known is not None and isinstance(no if known else yes, Unknown):
+        facts.pinned |= condition.expression.names  # the other side is for other values of these
+        return yes if known else no
     if isinstance(condition, Scalar) and isinstance(yes, Scalar) and isinstance(no, Scalar):
         return Scalar(build("?", (condition.expression, yes.expression, no.expression)))
     return next(

@@ -10,7 +10,7 @@ from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.static import calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.hints import domain_of
-from agent.workload.static.state import Facts, State
+from agent.workload.static.state import Facts, State, plain_name
 from agent.workload.static.values import (
     Content,
     CopyItem,
@@ -50,7 +50,7 @@ def _new_memory(target: Value, nbytes: Value, space: str, how: str, node: Node, 
     size = nbytes.expression if isinstance(nbytes, Scalar) else nbytes
     if not isinstance(size, Expression | Unknown):
         size = Unknown("its size is not a number", line)
-    memory = Memory(re.sub(r"\W+", "_", name.split(".")[-1]).strip("_"), space, size, element, line, how)
+    memory = Memory(plain_name(name), space, size, element, line, how)
     state.cells[target.cell] = Pointer(facts.allocate(memory, Content("fresh"), state), number(0), element)
 
 

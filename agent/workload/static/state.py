@@ -31,6 +31,11 @@ _CONTAINERS = frozenset(
 )  # fmt: skip
 
 
+def plain_name(name: str) -> str:
+    """The name of a variable as a directive can say it: ``n`` for ``s.n``, ``h_2`` for ``h[2]``."""
+    return re.sub(r"\W+", "_", name.split(".")[-1]).strip("_") or "value"
+
+
 class OutOfWork(Exception):
     """The host code is longer than is worth reading."""
 
@@ -206,6 +211,7 @@ class Facts:
         self, name: str, value: int | float | None, origin: Origin, why: str = "", file_level: bool = False
     ) -> Scalar:
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
+        name = plain_name(name)
         unique, turn, made = name, 1, self._told(Root(name, value, origin, why))
         if made.value is not None and file_level and name in self.device_names:
             return Scalar(number(made.value))
@@ -225,6 +231,7 @@ class Facts:
 
     def symbol(self, name: str) -> str:
         """A fresh name for a loop variable."""
+        name = plain_name(name)
         unique, turn = name, 1
         while unique in self.symbols or unique in self.roots:
             turn += 1
