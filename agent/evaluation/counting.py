@@ -37,11 +37,13 @@ OFF_LINE = 0.1
 
 @frozen
 class Recipe:
-    """How to count for ``target``: at ``points`` (fraction of the target, sizes), one for the target or three."""
+    """How to count for ``target``: at ``points`` (fraction of the target, sizes), one for the target or three. ``at``
+    are the target's sizes in words where they are not the declared ones."""
 
     target: Mapping[str, int]
     points: tuple[tuple[float, Mapping[str, int]], ...]
     note: str = ""
+    at: str = ""
 
 
 @frozen
@@ -77,7 +79,8 @@ def recipes(bench: Bench, contract: Ground, slow: bool) -> list[Recipe]:
     targets = [top] + ([fewer] if repeats else [])
     loops = loop_sizes(bench.workload, bench.original)
     lines = lines_to(targets, contract, loops, frozenset(top) - repeats)
-    return [*([] if slow else [_direct(sizes, top) for sizes in targets]), *lines, _direct(contract.base, top)]
+    found = [*([] if slow else [_direct(sizes, top) for sizes in targets]), *lines, _direct(contract.base, top)]
+    return [one if dict(one.target) == top else evolve(one, at=describe(one.target)) for one in found]
 
 
 def lines_to(targets: Sequence[Sizes], ground: Ground, loops: frozenset[str], others: frozenset[str]) -> list[Recipe]:

@@ -41,6 +41,11 @@ class Estimate:
     def note(self) -> str:
         return self.recipe.note
 
+    @property
+    def at(self) -> str:
+        """The sizes that all of this is for, where they are not the declared ones."""
+        return self.recipe.at
+
 
 MEMORY_FLOOR, ARITHMETIC_FLOOR = "memory floor", "arithmetic floor"
 
@@ -53,7 +58,7 @@ class Headroom:
     """``ratio``: estimated time over that of the nearer ``floor`` (None where nothing could be counted): MEMORY_FLOOR,
     the least traffic, or ARITHMETIC_FLOOR, what the original computes, which is no less than is needed. ``counted`` and
     ``needed`` are DRAM bytes. ``doubts``: what speaks against a figure that is near the floor. ``measured``: time and
-    floor are a card's own."""
+    floor are a card's own. ``at``: the sizes that all of this is for, where they are not the declared ones."""
 
     ratio: float | None
     counted: int
@@ -62,6 +67,7 @@ class Headroom:
     floor: str = MEMORY_FLOOR
     doubts: tuple[str, ...] = ()
     measured: bool = False
+    at: str = ""
 
     @property
     def how(self) -> str:
@@ -157,18 +163,26 @@ def headroom(prepared: "Prepared") -> Headroom:
 def headroom_of(found: Estimate, target: Target) -> Headroom:
     """How far an estimate is from the nearer of the floors that inputs, outputs and arithmetic set."""
     memory = found.needed_bytes / target.dram_bytes_per_s
-    notes = [f"limited by {found.limit}"] + ([found.note] if found.note else [])
+    notes = [f"limited by {found.limit}", *_how_counted(found)]
     floor, seconds = MEMORY_FLOOR, max(memory, LAUNCH_SECONDS)
     if found.arithmetic_seconds > seconds:
         floor, seconds = ARITHMETIC_FLOOR, found.arithmetic_seconds
         notes.append(f"what was counted of {found.arithmetic} is no less than is needed")
     elif memory <= LAUNCH_SECONDS:
-        notes.append("so small that a launch takes longer than the work")
+        notes.append(f"{f'{found.at} is ' if found.at else ''}so small that a launch takes longer than the work")
     ratio = found.seconds / seconds
     doubts = tuple(_doubts(found)) if floor == MEMORY_FLOOR and ratio < ENOUGH else ()
     if doubts:
         notes.append(f"near the floor by estimate, but {' and '.join(doubts)}")
-    return Headroom(ratio, int(found.dram_bytes), int(found.needed_bytes), "; ".join(notes), floor, doubts)
+    counted, needed = int(found.dram_bytes), int(found.needed_bytes)
+    return Headroom(ratio, counted, needed, "; ".join(notes), floor, doubts, at=found.at)
+
+
+def _how_counted(found: Estimate) -> Iterator[str]:
+    if found.at:
+        yield f"the declared size could not be counted here, so all of this is for {found.at}"
+    if found.note and found.note != f"counted at {found.at}":
+        yield found.note
 
 
 WASTED = 1.5
@@ -216,6 +230,7 @@ def speed(original: Estimate | str, candidate: Estimate | str, setting: Setting)
         original_limit=original.limit,
         candidate_limit=candidate.limit,
         note="; ".join(notes),
+        at=original.at,
     )
 
 

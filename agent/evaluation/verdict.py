@@ -52,10 +52,10 @@ class Speed:
     """``state``: ``faster``, ``not faster``, ``mixed`` (measured), ``estimated``, ``timing not verified`` or ``none``.
 
     ``ratio`` is old time / new time. ``low``/``high`` are a 95 % interval and exist only when measured. An estimate
-    carries the ``target`` card, the term that ``limits`` each side and both estimated times in seconds. A measurement
-    is of the size ``at`` over a flushed cache; ``warm`` is the ratio with the inputs just read, ``others`` are further
-    sizes, ``floor`` the part of the card's own peak bandwidth that the candidate reached on the bytes that no program
-    can save.
+    carries the ``target`` card, the term that ``limits`` each side, both estimated times in seconds and, where they are
+    not the declared ones, the sizes that it is for (``at``). A measurement is of the size ``at`` over a flushed cache;
+    ``warm`` is the ratio with the inputs just read, ``others`` are further sizes, ``floor`` the part of the card's own
+    peak bandwidth that the candidate reached on the bytes that no program can save.
     """
 
     state: str

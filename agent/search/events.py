@@ -33,7 +33,7 @@ class ContractFound:
 @frozen
 class HeadroomFound:
     """``ratio`` to the nearer ``floor`` on ``target``; ``counted`` and ``needed`` are DRAM bytes. ``measured``: time
-    and floor are the card's own, not estimates."""
+    and floor are the card's own, not estimates. ``at`` are the sizes that it is for, where not the declared ones."""
 
     ratio: float | None
     counted: int
@@ -42,6 +42,7 @@ class HeadroomFound:
     note: str
     floor: str = "memory floor"
     measured: bool = False
+    at: str = ""
 
 
 @frozen

@@ -89,11 +89,12 @@ def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None
     card = run.setting.device.name if found.measured else run.setting.target.name
     run.emit(
         events.HeadroomFound(
-            found.ratio, found.counted, found.needed, card, found.note, found.floor, measured=found.measured
+            found.ratio, found.counted, found.needed, card, found.note, found.floor, found.measured, found.at
         )
     )
     if found.exhausted:
-        near = f"{found.ratio:.2f}x of its {found.floor} on {card}, {found.how}"
+        at = f" at {found.at}" if found.at else ""
+        near = f"{found.ratio:.2f}x of its {found.floor} on {card}{at}, {found.how}"
         return Outcome("no headroom", f"the kernel is within {near}")
     return None
 

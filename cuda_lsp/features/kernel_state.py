@@ -45,5 +45,6 @@ def short(proposal: Proposal) -> str:
     from cuda_lsp.terminal.render import down  # brings in what the server starts without
 
     if speed.low is None:
-        return f"{correctness.state}, est. {down(speed.ratio)} on {speed.target}, not measured"
+        at = f" at {speed.at}" if speed.at else ""
+        return f"{correctness.state}, est. {down(speed.ratio)} on {speed.target}{at}, not measured"
     return f"{correctness.state}, {speed.state}, {down(speed.ratio)} on {correctness.device}"

@@ -52,9 +52,14 @@ def _headroom(event: events.HeadroomFound) -> Iterable[str]:
     else:
         traffic = f"{size(event.counted)} counted, {size(event.needed)} needed"
         note = f"; {event.note}" if event.note else ""
-        where = f"the {event.floor} on {event.target}"
+        where = f"the {event.floor} on {event.target}{_at(event.at)}"
         how = "measured" if event.measured else "estimated"
         yield line("headroom", f"{down(event.ratio)} to {where}, {how} ({traffic}){note}")
+
+
+def _at(sizes: str) -> str:
+    """The sizes that a figure is for, where they have to be named."""
+    return f" at {sizes}" if sizes else ""
 
 
 def _ideas(event: events.IdeasFound) -> Iterable[str]:
@@ -162,7 +167,7 @@ def precision_text(precision: Precision) -> str:
 def speed_text(speed: Speed) -> str:
     if speed.state in ("estimated", "timing not verified") and speed.ratio is not None:
         unverified = "timing not verified, " if speed.state != "estimated" else ""
-        return f"{unverified}est. {down(speed.ratio)} on {speed.target}, not measured"
+        return f"{unverified}est. {down(speed.ratio)} on {speed.target}{_at(speed.at)}, not measured"
     if speed.ratio is not None and speed.low is not None and speed.high is not None:
         return _measured_text(speed, speed.ratio, speed.low, speed.high)
     return (
@@ -174,7 +179,7 @@ def speed_text(speed: Speed) -> str:
 
 def _measured_text(speed: Speed, ratio: float, low: float, high: float) -> str:
     span = f"95 %: {math.floor(low * 100) / 100:.2f} to {math.ceil(high * 100) / 100:.2f}"
-    parts = [f"{speed.state}, {down(ratio)} ({span})" + (f" at {speed.at}" if speed.at else "")]
+    parts = [f"{speed.state}, {down(ratio)} ({span}){_at(speed.at)}"]
     ratios = [other.ratio for other in speed.others]
     if ratios:
         least, most = down(min(ratios)), down(max(ratios))

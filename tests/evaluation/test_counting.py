@@ -6,10 +6,11 @@ import pytest
 
 from agent.evaluation import counting
 from agent.evaluation.counting import Recipe, recipes
-from agent.evaluation.estimate import Estimate, estimate, speed
+from agent.evaluation.estimate import Estimate, estimate, headroom_of, speed
 from agent.evaluation.prepare import Prepared, prepare
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
+from cuda_lsp.terminal.render import speed_text
 from tests.evaluation.kernels import original, rewrite, setting
 
 ROWS = """
@@ -94,6 +95,21 @@ def test_a_row_shared_by_a_warp_is_extrapolated_from_the_same_points(rows: Prepa
     assert "extrapolated" in line.note
     assert line.counts["sectors"] == pytest.approx(truth.counts["sectors"], rel=0.02)
     assert line.counts["instructions"] == pytest.approx(truth.counts["instructions"], rel=0.02)
+
+
+def test_only_figures_of_other_sizes_than_the_declared_ones_name_theirs(rows: Prepared) -> None:
+    found = choices(rows, slow=False)
+    top = {size.name: size.value for size in rows.workload.sizes}
+    assert found[0].at == "" and dict(found[0].target) == top
+    drawn = [recipe for recipe in found if recipe.note.startswith("extrapolated")]
+    assert drawn and all(recipe.at == "" for recipe in drawn if dict(recipe.target) == top)
+    base = found[-1]
+    assert dict(base.target) == dict(rows.contract.base) != top
+    assert base.at == " ".join(f"{name}={value}" for name, value in base.target.items())
+    small = estimate(rows.original, rows.build, rows.workload, setting(), [base])
+    assert isinstance(small, Estimate), small
+    assert speed(small, small, setting()).at == base.at == headroom_of(small, setting().target).at
+    assert speed_text(speed(small, small, setting())) == f"est. 1.00x on H200 at {base.at}, not measured"
 
 
 @pytest.mark.parametrize("slow", [False, True])

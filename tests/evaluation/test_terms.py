@@ -252,5 +252,16 @@ class TestHeadroom:
         assert found.ratio == pytest.approx(2.0)
         assert not headroom_of(evolve(computing, seconds=10.1e-3), H200).exhausted
 
+    def test_figures_of_another_size_name_it(self) -> None:
+        """Half a microsecond of traffic: at n=768, which says nothing of a declared n=5000."""
+        recipe = Recipe({"n": 768}, (), "counted at n=768", "n=768")
+        found = headroom_of(evolve(NEAR, seconds=300e-6, needed_bytes=2.4e6, recipe=recipe), H200)
+        assert found.at == "n=768"
+        assert "the declared size could not be counted here, so all of this is for n=768" in found.note
+        assert "n=768 is so small that a launch takes longer than the work" in found.note
+        assert "counted at" not in found.note
+        own = headroom_of(evolve(NEAR, seconds=300e-6, needed_bytes=2.4e6), H200)
+        assert own.at == "" and "; so small that a launch takes longer than the work" in own.note
+
     def test_without_an_estimate_a_search_goes_on(self) -> None:
         assert not Headroom(None, 0, 0, "no counts").exhausted

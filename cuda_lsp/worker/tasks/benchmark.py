@@ -29,7 +29,8 @@ def run(task: Task, tell: Tell) -> Ended:
     if isinstance(estimated, str):
         return Ended("no figure", f"{name}: {why}, and there is no estimate either: {estimated}")
     limit = f"{duration(estimated.seconds)}, limited by {estimated.limit}{_floor(prepared)}"
-    message = f"{name}: {why}. Estimated on {setting.target.name}: {limit}"
+    at = f" at {estimated.at}, not at the declared size" if estimated.at else ""
+    message = f"{name}: {why}. Estimated on {setting.target.name}{at}: {limit}"
     return Ended("estimated", message, lines=_lines(prepared))
 
 
