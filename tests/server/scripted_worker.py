@@ -3,8 +3,8 @@
 ``stage:TEXT``, ``model`` (a stage with the name of the model that it may ask), ``sleep:SECONDS``, ``die``,
 ``die-once:FILE``, ``child:FILE`` (starts a process that sleeps, in a session of its own, and writes its id),
 ``noise`` (prints to standard output), ``rewrite`` and ``rewrites:N`` (rewrites of the kernel), ``launch`` (one that
-changes its launches too), ``by-hand`` (one that nobody can apply but the user), ``replace`` (one that puts other host code in their place), ``fresh`` and ``fresh:launch``
-(the first two, and no two alike), ``end:REASON``.
+changes its launches too), ``by-hand`` (one that nobody can apply but the user), ``replace`` (one that puts other host
+code in their place), ``fresh`` and ``fresh:launch`` (the first two, and no two alike), ``end:REASON``.
 """
 
 import os

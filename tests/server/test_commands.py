@@ -283,7 +283,9 @@ def test_bad_arguments_are_errors_and_old_ones_are_said(tmp_path: Path) -> None:
         for name, arguments in bad:
             with pytest.raises(JsonRpcException) as refused:
                 await client.command(name, *arguments)
-            assert "tuple" not in str(refused.value) and "Scope" not in str(refused.value), "words of ours, not Python's"
+            assert "tuple" not in str(refused.value) and "Scope" not in str(refused.value), (
+                "words of ours, not Python's"
+            )
         assert client.messages == []
         client.editor.replace("twice(x[i])", "twice(x[0])")
         assert await client.command("optimize", kernel, words("rewrite")) is None
