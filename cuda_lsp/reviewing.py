@@ -55,7 +55,7 @@ def _as_json(review: Review) -> dict[str, Any]:
         "title": proposal.named,
         "verdict": summary(proposal),
         "evidence": [*evidence_lines(proposal.verdict), *_record(proposal)],
-        "note": proposal.by_hand or proposal.note,
+        "note": proposal.note if proposal.state == OUTDATED else proposal.by_hand or proposal.note,
         "original": decoded(review.original),
         "proposed": None if review.proposed is None else decoded(review.proposed),
         "diff": review.diff.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),

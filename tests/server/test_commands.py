@@ -37,6 +37,11 @@ def connected(folder: Path, scenario: Callable[[Connected], Awaitable[None]], **
     asyncio.run(run())
 
 
+async def _in_state(ask: Callable[[], Awaitable[Any]], state: str) -> Any:
+    found = await ask()
+    return found if found["state"] == state else None
+
+
 def words(*script: str, **more: Any) -> dict[str, Any]:
     return {"only": list(script), **more}
 
@@ -156,6 +161,12 @@ def test_what_is_to_be_applied_by_hand_is_not_offered_for_acceptance(tmp_path: P
         await client.until(lambda: bool(client.asked))
         assert [item.title for item in client.asked[0].actions or ()] == ["Review", "Later"]
         assert "to be applied by hand: no launch is in this file" in client.asked[0].message
+        review = await client.command("review", await client.kernel("scale"))
+        assert (review["state"], review["note"]) == ("ready", "no launch is in this file")
+        client.editor.replace("twice(x[i])", "twice(x[0])")
+        kernel = await client.kernel("scale")
+        found = await client.eventually(lambda: _in_state(lambda: client.command("review", kernel), "outdated"))
+        assert "was edited since this was proved" in found["note"]
 
     connected(tmp_path, scenario)
 
