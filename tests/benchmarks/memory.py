@@ -35,6 +35,9 @@ TURN = 100
 COMPARED = 1000
 """Every so many edits of the large document, which takes a second."""
 LINE = "    float größe = x[row * cols + t] + 1.0f; // 🚀"
+PAUSED = 20 * len(LINE)
+"""The server gets a pause every so many keys: where ten lines were typed and taken away. From a pause within a line on,
+each key at another place would have all between the two read again, until the next pause (docs/latency.md)."""
 PLACE = b"    s[t] = sum;"
 MIB = 1 << 20
 SEED = int(os.environ.get("CUDA_LSP_SEED", "20240607"))
@@ -146,7 +149,7 @@ def _through_the_server(client: StdioClient, uri: str, text: str, tally: Tally) 
         client.note("textDocument/didChange", params)
         client.diagnostics(uri, version)
         tally.edits += 1
-        if tally.edits % COMPARED == 0:
+        if tally.edits % PAUSED == 0:
             client.quiet()
             tally.count(
                 client.request("workspace/executeCommand", {"command": TREE, "arguments": [uri]})["result"], b""
