@@ -1,0 +1,196 @@
+"""Static inference of what buffers hold: what the host puts there, where a kernel decides by it, and what is asked."""
+
+import pytest
+
+from agent.workload.errors import NoWorkload
+from tests.workload.test_static import found, statements
+
+
+def test_contents_from_host_loops() -> None:
+    kernel = "__global__ void k(float* a, int* b, const float* c, float* d)"
+    kernel += " { a[0] += c[b[1]] + d[0]; d[0] = a[1]; }\n"
+    host = """
+    int main() { int n = 100; float *a, *c, *d; int* b; float* h = (float*)malloc(n * 4); int* hb = new int[n];
+      cudaMalloc(&a, 4 * n); cudaMalloc(&b, sizeof(int) * n); cudaMalloc(&c, 4 * n); cudaMalloc(&d, 4 * n);
+      for (int i = 0; i < n; i++) { h[i] = 2.0f * rand() / RAND_MAX - 1.0f; hb[i] = rand() % n; }
+      cudaMemcpy(a, h, 4 * n, cudaMemcpyHostToDevice); cudaMemcpy(b, hb, 4 * n, cudaMemcpyHostToDevice);
+      cudaMemset(d, 0, n * 4);
+      k<<<1, 32>>>(a, b, c, d); }"""
+    told = statements(host, kernel)
+    assert told[1] == "buffer a: f32[n] inout uniform(-1.0f, 1.0f)"
+    assert told[2] == "buffer b: i32[n] in integers(0, n)"
+    assert told[4] == "buffer d: f32[n] inout zeros"
+
+
+@pytest.mark.parametrize(
+    ("stored", "domain"),
+    [
+        ("(float)rand() / RAND_MAX", "uniform(0.0f, 1.0f)"),
+        ("rand() / (float)RAND_MAX * 10 - 5", "uniform(-5.0f, 5.0f)"),
+        ("static_cast<float>(rand()) / static_cast<float>(RAND_MAX)", "uniform(0.0f, 1.0f)"),
+        ("rand() % 10", "uniform(0, 10)"),
+        ("drand48()", "uniform(0, 1)"),
+        ("spread(engine)", "uniform(2.0f, 3.0f)"),
+        ("1.0f", ""),
+        ("sinf(i)", ""),
+    ],
+)
+def test_random_numbers_of_the_host_tell_the_range(stored: str, domain: str) -> None:
+    host = "int main() { int n = 9; @M float h[9]; std::mt19937 engine;"
+    host += " std::uniform_real_distribution<float> spread(2.0f, 3.0f);"
+    host += f" for (int i = 0; i < n; ++i) h[i] = {stored};"
+    host += " cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice); k<<<1, 32>>>(x, y, n); }"
+    assert statements(host)[1] == f"buffer x: f32[n] in {domain}".strip()
+
+
+def test_index_contents_that_nobody_tells_are_asked_for() -> None:
+    kernel = "__global__ void k(const int* idx, float* y) { y[idx[threadIdx.x] * 4 + 1] = 1.0f; }\n"
+    host = (
+        "int main() { int* idx; float* y; cudaMalloc(&idx, 40); cudaMalloc(&y, 400); load(idx); k<<<1, 10>>>(idx, y); }"
+    )
+    with pytest.raises(NoWorkload, match="range of values in `idx`"):
+        found(host, kernel)
+
+
+def test_a_partial_fill_is_not_a_fill() -> None:
+    kernel = "__global__ void k(float* y, int n) { y[n] += 1.0f; }\n"
+    host = "int main() { int n = 8; float* y; cudaMalloc(&y, n * 4); cudaMemset(y, 0, @S); k<<<1, 8>>>(y, n); }"
+    assert statements(host.replace("@S", "n * 4"), kernel)[1] == "buffer y: f32[n] inout zeros"
+    assert statements(host.replace("@S", "4"), kernel)[1] == "buffer y: f32[n] inout"
+
+
+FLAGGED = """
+#include <cuda_runtime.h>
+__global__ void k(const volatile int* flag, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (*flag == 0) { }
+    if (i < n) y[i] = 1.0f;
+}
+"""
+LAUNCHED = " k<<<4, 256>>>(f, y, n); }"
+WITH_FLAG = (
+    "int main() { int n = 1000; int *f; float *y; cudaMalloc(&f, 4 * COUNT); cudaMalloc(&y, n * sizeof(float)); "
+)
+
+
+def flag(fill: str, count: int = 1, kernel: str = FLAGGED) -> str:
+    host = WITH_FLAG.replace("COUNT", str(count)) + fill + LAUNCHED
+    (line,) = [text for text in statements(host, kernel) if text.startswith("buffer f")]
+    return line.partition(" in")[2].strip()
+
+
+@pytest.mark.parametrize(
+    ("fill", "count", "contents"),
+    [
+        ("cudaMemset(f, 0, 4);", 1, "zeros"),
+        ("int z = 0; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, "zeros"),
+        ("int z = 7; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, "constant(z)"),
+        ("cudaMemset(f, 1, 4);", 1, "constant(16843009)"),
+        ("cudaMemset(f, 0xff, 4);", 1, "constant(-1)"),
+        ("int h[4] = {0}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int h[4] = {}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int h[3] = {5, 5, 5}; cudaMemcpy(f, h, 12, cudaMemcpyHostToDevice);", 3, "constant(5)"),
+        ("int* h = (int*)calloc(4, 4); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int* h = (int*)malloc(16); memset(h, 0, 16); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("int* h = new int[4](); cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("std::vector<int> h(4, 9); cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, "constant(9)"),
+        ("std::vector<int> h(4); cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, "zeros"),
+        ("std::vector<int> h = {3, 3}; cudaMemcpy(f, h.data(), 8, cudaMemcpyHostToDevice);", 2, "constant(3)"),
+        # Not one value everywhere, as far as can be told.
+        ("std::vector<int> h = {1, 2}; cudaMemcpy(f, h.data(), 8, cudaMemcpyHostToDevice);", 2, ""),
+        ("int h[4] = {5}; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int h[4] = {0}; h[2] = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int* h = (int*)calloc(4, 4); h[2] = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int* h = (int*)calloc(4, 4); *h = 5; cudaMemcpy(f, h, 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("std::vector<int> h(4); for (auto& v : h) v = g(); "
+         "cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("std::vector<int> h(4); for (int i = 0; i < 4; i++) std::cin >> h[i]; "
+         "cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, ""),
+        ("int z = 0; std::cin >> z; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, ""),
+        ("int z = 7; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 2, ""),
+        ("cudaMemset(f, 0, 4);", 2, ""),
+    ],
+)  # fmt: skip
+def test_what_a_flag_is_set_to_is_what_it_holds(fill: str, count: int, contents: str) -> None:
+    assert flag(fill, count) == contents
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while (true) { if (*flag == 12345) break; }",
+        "for (int j = 0; j < flag[0]; j++) { }",
+        "do { } while (flag[0] != 3);",
+        "int held = *flag; if (held) return;",
+        "int held = flag[0] ? 1 : 2; y[0] = held;",
+        "switch (*flag) { case 0: return; }",
+        "wait(flag);",
+    ],
+)
+def test_a_value_that_decides_is_seen_in_every_place(body: str) -> None:
+    kernel = "#include <cuda_runtime.h>\n__global__ void k(const volatile int* flag, float* y, int n) { " + body
+    kernel += " y[threadIdx.x] = 1.0f; }\n"
+    (line,) = [text for text in statements(WITH_FLAG.replace("COUNT", "1") + "cudaMemset(f, 0, 4);" + LAUNCHED, kernel)
+               if text.startswith("buffer f")]  # fmt: skip
+    assert line.endswith("zeros")
+
+
+def test_numbers_that_are_only_worked_on_stay_any_numbers() -> None:
+    host = (
+        "int main() { int n = 1000; @M std::vector<float> h(n, 1.0f); "
+        "cudaMemcpy(x, h.data(), n * sizeof(float), cudaMemcpyHostToDevice); k<<<4, 256>>>(x, y, n); }"
+    )
+    assert "buffer x: f32[n] in" in statements(host)
+    assert "buffer x: f32[n] in" in statements(host.replace("1.0f", "0.0f"))
+
+
+@pytest.mark.parametrize("stream", ["std::cin", "in"])
+def test_a_size_that_is_read_from_a_stream_is_asked_for(stream: str) -> None:
+    host = 'int main() { std::ifstream in("sizes"); int n = 1000; ' + stream + " >> n; @M k<<<4, 256>>>(x, y, n); }"
+    with pytest.raises(NoWorkload, match="stream"):
+        found(host)
+
+
+def test_a_number_that_is_shifted_is_no_stream() -> None:
+    host = "int main() { int m = 4000; int s = 2; int n = m >> s; @M k<<<4, 256>>>(x, y, n); }"
+    (buffer, *_) = found(host).buffers
+    assert buffer.extent.integer({"m": 4000, "s": 2}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("declared", "host", "contents"),
+    [
+        ("__device__ volatile int flag;", "", "inout zeros"),
+        ("__device__ volatile int flag = 0;", "", "inout zeros"),
+        ("__device__ volatile int flag = 7;", "", "inout constant(7)"),
+        ("__device__ volatile int flag[2] = {7, 7};", "", "inout constant(7)"),
+        ("__device__ volatile int flag[2] = {0};", "", "inout zeros"),
+        ("__device__ volatile int flag[2] = {7};", "", "inout"),
+        ("__device__ volatile int flag[2] = {1, 2};", "", "inout"),
+        ("__constant__ int flag;", "int z = 0; cudaMemcpyToSymbol(flag, &z, 4);", "in zeros"),
+        ("__constant__ int flag;", "int z = 5; cudaMemcpyToSymbol(flag, &z, 4);", "in constant(z)"),
+        ("__constant__ int flag[2];", "int z = 5; cudaMemcpyToSymbol(flag, &z, 4);", "in"),
+        ("__constant__ int flag[2];", "int h[2] = {5, 5}; cudaMemcpyToSymbol(flag, h, 8);", "in constant(5)"),
+        ("__constant__ int flag[2];", "int h[2] = {5, 5}; cudaMemcpyToSymbol(flag, h, 4, 4);", "in"),
+    ],
+)
+def test_what_a_device_variable_is_set_to_is_what_it_holds(declared: str, host: str, contents: str) -> None:
+    place = "flag[0]" if "[2]" in declared else "flag"
+    kernel = declared + "\n__global__ void k(float* y, int n) { while (" + place + " == 0) { } y[threadIdx.x] = n; }\n"
+    main = "int main() { int n = 1000; float* y; cudaMalloc(&y, n * 4); " + host + " k<<<1, 32>>>(y, n); }"
+    (line,) = [text for text in statements(main, kernel) if text.startswith("symbol flag")]
+    assert line.partition("] ")[2] == contents
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'std::string name = "s"; std::ifstream in(name); int n = 1000; if (!(in >> n)) return 1;',
+        "int n = 1000; for (int i = 0; i < 2; i++) { std::cin >> n; }",
+        "int n = 1000, m; std::cin >> m >> n;",
+        "int n = 1000; std::istringstream(text) >> n;",
+    ],
+)
+def test_every_way_to_read_a_size_from_a_stream(text: str) -> None:
+    with pytest.raises(NoWorkload):
+        found("int main() { " + text + " @M k<<<4, 256>>>(x, y, n); }")
