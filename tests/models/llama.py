@@ -17,9 +17,11 @@ _START_SECONDS = 60
 
 
 @contextmanager
-def llama(context: int = 4096) -> Iterator[str]:
-    """The address of a server that wants ``KEY``. Skips, with the reason, where it cannot be had."""
+def llama(context: int = 4096, *, endless: bool = False) -> Iterator[str]:
+    """The address of a server that wants ``KEY``. An ``endless`` one goes on until its limit on tokens, whatever the
+    model would like to say. Skips, with the reason, where it cannot be had."""
     command = [sys.executable, str(_SERVER), str(_weights()), str(_free_port()), KEY, str(context)]
+    command += ["endless"] if endless else []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield f"{_address(process)}/v1"

@@ -3,7 +3,6 @@ and the search must survive it and end honestly."""
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,13 @@ STORY = (Message("user", "Tell a very long story about a river."),)
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with llama() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def endless() -> Iterator[str]:
+    """A model that may end its story early, or a fast machine, would be done before it is cancelled."""
+    with llama(endless=True) as address:
         yield address
 
 
@@ -68,21 +74,20 @@ def test_a_schema_that_the_server_cannot_take_is_given_up(url: str) -> None:
     assert reply.text and reply.usage.requests > 1
 
 
-def test_cancelling_frees_the_server(url: str) -> None:
+def test_cancelling_frees_the_server(endless: str) -> None:
     stop = threading.Event()
     threading.Timer(0.7, stop.set).start()
-    began = time.monotonic()
     with pytest.raises(ModelError) as caught:
-        model(url).ask(STORY, None, Limits(tokens=3000, cancelled=stop.is_set))
-    assert caught.value.kind == "cancelled" and time.monotonic() - began < 5
+        model(endless).ask(STORY, None, Limits(tokens=3000, cancelled=stop.is_set))
+    assert caught.value.kind == "cancelled"
     # One slot: were the story still being told, this would wait for its end.
-    again = model(url).ask((Message("user", "Say hello."),), None, Limits(tokens=4, seconds=20.0))
+    again = model(endless).ask((Message("user", "Say hello."),), None, Limits(tokens=4, seconds=20.0))
     assert again.usage.received <= 4
 
 
-def test_too_slow_is_a_timeout(url: str) -> None:
+def test_too_slow_is_a_timeout(endless: str) -> None:
     with pytest.raises(ModelError) as caught:
-        model(url).ask(STORY, None, Limits(tokens=3000, seconds=0.5))
+        model(endless).ask(STORY, None, Limits(tokens=3000, seconds=0.5))
     assert caught.value.kind == "timeout" and caught.value.usage.requests == 1
 
 
