@@ -4,8 +4,8 @@ from agent.ideas.aliasing.kept import Kept, kept
 from agent.ideas.elements.pieces import at, lines_for
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
-from agent.ideas.rewriting import Rewrite, fresh_local, indented, insert_after, insert_before, replace, source_text
-from agent.ideas.rowpass.writing import with_pragma
+from agent.ideas.rewriting import Rewrite, fresh_local, indented, insert_after, replace, source_text
+from agent.ideas.rowpass.writing import insert_before_loop
 from agent.ideas.view import View
 
 EXAMPLE = """\
@@ -86,7 +86,7 @@ def _written(view: View, found: Kept) -> Rewrite:
         return Rewrite((replace(loop, indented(document, loop, "\n".join(braced))),))
     return Rewrite(
         (
-            insert_before(document, with_pragma(loop), before),
+            insert_before_loop(document, loop, before),
             *(replace(access.node, name) for access in found.accesses),
             insert_after(document, loop, after),
         )

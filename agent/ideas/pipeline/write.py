@@ -11,11 +11,10 @@ from agent.ideas.rewriting import (
     indent_of,
     indent_unit,
     insert_after,
-    insert_before,
     remove_between,
     source_text,
 )
-from agent.ideas.rowpass.writing import with_pragma
+from agent.ideas.rowpass.writing import insert_before_loop
 from agent.ideas.view import View
 from agent.source.edits import Edit
 from agent.source.span import Span
@@ -32,7 +31,7 @@ def overlapped(view: View, found: StagedLoop, stages: int = 2) -> Rewrite:
     unit = indent_unit(document, kernel)
     edits = [_several(array.declarator, stages) for array in found.arrays]
     opening = _opening(view, found, fetch, buffer, unit, stages)
-    edits.append(insert_before(document, with_pragma(found.loop.node), opening))
+    edits.append(insert_before_loop(document, found.loop.node, opening))
     edits += _body(view, found, fetch, buffer, stages)
     if _barrier_is_missed(view, found):
         edits.append(insert_after(document, found.loop.node, "__syncthreads();"))

@@ -13,6 +13,8 @@ from agent.ideas.rewriting import (
     fresh_local,
     indent_of,
     indent_unit,
+    indented,
+    insert_before,
     remove,
     replace,
     replace_between,
@@ -21,6 +23,7 @@ from agent.ideas.rewriting import (
 )
 from agent.ideas.rowpass.pair import Pair
 from agent.ideas.view import View
+from agent.source.document import Document
 from agent.source.edits import Edit
 from agent.source.span import Span
 
@@ -101,6 +104,27 @@ def in_place_of_second(view: View, pair: Pair, lines: str) -> Edit:
     node = pair.second.node
     indent = indent_of(view.document, node)
     return replace_between(with_pragma(node), node, ("\n" + indent).join(lines.split("\n")))
+
+
+def insert_before_loop(document: Document, loop: Node, lines: str) -> Edit:
+    """Put lines before a loop and the pragmas in front of it (those between ``#ifdef`` and ``#endif`` too), indented as
+    the loop is; ``lines`` are written without indentation."""
+    first = with_pragma(loop)
+    while (before := first.prev_named_sibling) is not None and _only_pragmas(before):
+        first = before
+    if first == loop:
+        return insert_before(document, loop, lines)
+    start = document.line_starts[document.line(first.start_byte) - 1]
+    written = indent_of(document, loop) + indented(document, loop, lines) + "\n"
+    return Edit(Span(start, start), written.encode())
+
+
+def _only_pragmas(node: Node) -> bool:
+    """``#ifdef UNROLL``, a pragma, ``#endif``."""
+    if node.type == "preproc_call":
+        return "pragma" in text(node)
+    inside = [child for child in node.named_children if child.type not in ("identifier", "comment")]
+    return node.type == "preproc_ifdef" and bool(inside) and all(_only_pragmas(child) for child in inside)
 
 
 def with_pragma(loop: Node) -> Node:
