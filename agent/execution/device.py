@@ -91,7 +91,7 @@ class Request:
     emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
     the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for
     counters. ``watched`` buffers are not given back: the answer says whether they changed. Of outputs with ``parts``
-    only these are given back (a device that :class:`ReadsParts`).
+    only these are given back (a device that :class:`ReadsParts`). ``reach`` asks how far accesses went (emulator only).
     """
 
     build: Build
@@ -106,6 +106,7 @@ class Request:
     cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
     watched: tuple[str, ...] = ()
     parts: Mapping[str, Parts] = field(factory=dict, repr=False)
+    reach: bool = False
 
 
 @frozen
@@ -232,6 +233,24 @@ class LaunchCounters:
 
 
 @frozen
+class Reached:
+    """How far one instruction (number ``site`` of ``kernel`` as laid out) went in one buffer: bytes ``low <= i < high``
+    from its address. ``fresh``: it read bytes that nothing had written before; ``blocks`` is one more than the largest
+    index of a block that made the access, by axis. An atomic both reads and writes."""
+
+    buffer: str
+    kernel: str
+    site: int
+    line: int
+    reads: bool
+    writes: bool
+    fresh: bool
+    low: int
+    high: int
+    blocks: tuple[int, int, int]
+
+
+@frozen
 class Answer:
     """What a run did.
 
@@ -242,6 +261,8 @@ class Answer:
     ``seconds`` is how long the run took here and is no statement about a GPU unless the device is one. ``changed`` are
     the watched buffers that the run wrote to, ``digests`` those of the outputs with parts. ``inexact`` names the
     opcodes of the emulated kernels whose results PTX does not define to the bit (see ``emulator.exactness``).
+    ``reached`` is how far accesses to buffers went and ``shared_reached`` the bytes of shared memory up to the last one
+    used, where the request asked.
     """
 
     status: str
@@ -256,6 +277,8 @@ class Answer:
     changed: frozenset[str] = frozenset()
     digests: Mapping[str, Digest] = field(factory=dict)
     inexact: tuple[str, ...] = ()
+    reached: tuple[Reached, ...] = ()
+    shared_reached: int = 0
 
 
 @runtime_checkable

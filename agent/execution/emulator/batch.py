@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent.execution.emulator.global_races import Traffic
     from agent.execution.emulator.race_order import Order
     from agent.execution.emulator.races import Shadow
+    from agent.execution.emulator.reach import Reach
     from agent.execution.emulator.steps_warp import Warps
     from agent.execution.emulator.watch import Watch
 
@@ -90,6 +91,7 @@ class Batch:
     watch: "Watch | None"
     order: "Order | None" = None
     traffic: "Traffic | None" = None
+    reach: "Reach | None" = None
     everyone: Lanes = field(init=False)
     lanes: Lanes = field(init=False)
     groups: dict[int, list[Lanes]] = field(factory=dict)

@@ -19,6 +19,7 @@ from agent.execution.emulator.launch import Setting, parameter_bytes, run_launch
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
 from agent.execution.emulator.program import Loaded, load
+from agent.execution.emulator.reach import Reach
 from agent.execution.emulator.watch import Totals, launch_counters
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch
 
@@ -36,6 +37,7 @@ class Run:
     counters: list[LaunchCounters] = field(factory=list)
     complete: bool = True
     kernels: dict[str, Kernel] = field(factory=dict)
+    reach: Reach | None = None
 
 
 class Emulator:
@@ -109,7 +111,8 @@ def _begin(request: Request, meter: Meter) -> Run:
         for buffer in buffers.values():
             if buffer.poisoned:
                 buffer.watch()
-    return Run(request, loaded, buffers, memory, FaultLog(), meter)
+    reach = Reach() if request.reach else None
+    return Run(request, loaded, buffers, memory, FaultLog(), meter, reach=reach)
 
 
 def _aliased(images: tuple[Image, ...], buffers: Mapping[str, Buffer], image: Image) -> Buffer:
@@ -171,7 +174,10 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
         run.memory.check_initialised = False
     run.complete = run.complete and len(numbers) == total
     totals = Totals(kernel) if request.count else None
-    run_launch(Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals), numbers)
+    setting = Setting(
+        kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals, run.reach
+    )
+    run_launch(setting, numbers)
     if totals is not None:
         run.counters.append(launch_counters(totals, launch.kernel, launch.grid, launch.block, len(numbers)))
 
@@ -196,9 +202,10 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
         written[name] = buffer.written[buffer.start : buffer.stop].view(bool)
     complete = run.complete and not message
     rounded = tuple(sorted({opcode for kernel in run.kernels.values() for opcode in kernel.inexact}))
-    return Answer(
+    answer = Answer(
         status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded
     )
+    return answer if run.reach is None else evolve(answer, reached=run.reach.reached(), shared_reached=run.reach.shared)
 
 
 def _named(run: Run, fault: Fault) -> Fault:

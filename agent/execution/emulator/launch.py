@@ -26,6 +26,7 @@ from agent.execution.emulator.parameters import Parameters
 from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.race_records import Records
 from agent.execution.emulator.races import Shadow
+from agent.execution.emulator.reach import Reach
 from agent.execution.emulator.shared import Region, Shared
 from agent.execution.emulator.values import Initial, Values
 from agent.execution.emulator.watch import Totals, Watch
@@ -57,6 +58,7 @@ class Setting:
     checks: frozenset[str]
     parameters: Parameters
     totals: Totals | None = None
+    reach: Reach | None = None
 
 
 def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
@@ -187,6 +189,7 @@ def _batch(setting: Setting, numbers: Array, threads: int, ground: Ground | None
         watch=Watch(setting.totals, len(numbers)) if setting.totals is not None else None,
         order=order,
         traffic=Traffic(ground, order, first) if ground is not None and order is not None else None,
+        reach=setting.reach,
     )
 
 

@@ -82,6 +82,8 @@ def _read(
     index = (offsets >> SHIFT[width]).view(np.int64)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width * count, False)
+    if batch.reach is not None:
+        batch.reach.on_global(batch, lanes, site, buffer, offsets, width * count, True, False)
     if batch.traffic is not None:
         batch.traffic.read(batch, lanes, site, buffer, offsets, width * count)
     if buffer.poisoned and batch.memory.check_initialised:
@@ -97,6 +99,8 @@ def _write(
     index = (offsets >> SHIFT[width]).view(np.int64)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width * len(values), True)
+    if batch.reach is not None:
+        batch.reach.on_global(batch, lanes, site, buffer, offsets, width * len(values), False, True)
     if batch.traffic is not None:
         batch.traffic.write(batch, lanes, site, buffer, offsets, width, values)
     view = buffer.views[width]
@@ -347,6 +351,8 @@ def _place(
     buffer.ensure(offsets)
     if batch.watch is not None:
         batch.watch.global_access(lanes, site, buffer, offsets, width, True, atomic=True)
+    if batch.reach is not None:
+        batch.reach.on_global(batch, lanes, site, buffer, offsets, width, True, True)
     if batch.traffic is not None:
         batch.traffic.atomic(batch, lanes, site, buffer, offsets, width)
     index = (wide >> SHIFT[width]).view(np.int64).reshape(-1)

@@ -67,6 +67,8 @@ class Shared:
                 report_uninitialised(batch, lanes, site, bad, lambda: "shared memory")
         if batch.watch is not None:
             batch.watch.shared_access(pattern)
+        if batch.reach is not None:
+            batch.reach.on_shared(pattern)
         return self.peek(pattern, width, count)
 
     def store(
@@ -80,6 +82,8 @@ class Shared:
             self.shadow.write(batch, pattern, width, values)
         if batch.watch is not None:
             batch.watch.shared_access(pattern)
+        if batch.reach is not None:
+            batch.reach.on_shared(pattern)
         index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), lanes.shape)
         view = self.views[width].reshape(-1)
         for k, value in enumerate(values):
@@ -100,6 +104,8 @@ class Shared:
             self.shadow.atomic(batch, pattern)
         if batch.watch is not None:
             batch.watch.shared_access(pattern, atomic=True)
+        if batch.reach is not None:
+            batch.reach.on_shared(pattern)
         index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), lanes.shape).reshape(-1)
         return [Place(lanes, self.views[width].reshape(-1), index, where, lambda: None)]
 
