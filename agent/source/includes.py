@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.source.document import Document, read
 from agent.source.errors import SourceError
 from agent.source.items import Include
+from agent.source.workspace import elsewhere
 
 # Headers of the toolkit that NVRTC takes, each with the names that show that it is needed.
 _DEVICE_HEADERS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
@@ -91,16 +92,28 @@ def workspace_of(path: str) -> Path:
 def local_header(include: Include, includer: Document, folders: Sequence[str]) -> Document | str:
     """The document of a local header, or why there is none.
 
-    It is looked for beside the including file and in ``folders``, and read only inside the workspace or these folders.
+    It is looked for beside the including file, in ``folders``, and then anywhere in the workspace: a build may have
+    include folders that nobody names here. It is read only inside the workspace or these folders.
     """
-    if not includer.path:
+    place = header_path(include.name, include.quoted, includer.path, folders)
+    if isinstance(place, str):
+        return place
+    try:
+        return read(place)
+    except SourceError as error:
+        return str(error)
+
+
+def header_path(name: str, quoted: bool, includer: str, folders: Sequence[str]) -> Path | str:
+    """Where a local header is that the file ``includer`` names, or why it is not read: see :func:`local_header`."""
+    if not includer:
         return "the text has no file, so that there is no folder to look in"
-    if Path(include.name).is_absolute():
+    if Path(name).is_absolute():
         return "an absolute path is not followed"
-    beside = [Path(includer.path).parent] if include.quoted else []
-    allowed = [workspace_of(includer.path), *(Path(folder).resolve() for folder in folders)]
+    beside = [Path(includer).parent] if quoted else []
+    allowed = [workspace_of(includer), *(Path(folder).resolve() for folder in folders)]
     for folder in (*beside, *map(Path, folders)):
-        place = folder / include.name
+        place = folder / name
         if not place.is_file():
             continue
         if not any(place.resolve().is_relative_to(root) for root in allowed):
@@ -108,7 +121,8 @@ def local_header(include: Include, includer: Document, folders: Sequence[str]) -
         try:
             if place.stat().st_size > _LIMIT:
                 return f"{place} is larger than {_LIMIT >> 20} MB"
-            return read(place)
-        except (SourceError, OSError) as error:
+        except OSError as error:
             return str(error)
-    return "not found beside the file or in the include folders"
+        return place
+    found = elsewhere(name, includer) if quoted or _HOST.fullmatch(name) is None else None
+    return found or "not found beside the file, in the include folders or in the workspace"

@@ -24,7 +24,7 @@ def origin(workload: Workload) -> str:
     told = workload.origin
     if told.kind == "settings":
         return told.detail
-    line = f" at line {told.line}" if told.line else ""
+    line = f" at line {told.line}{f' of {told.file}' if told.file else ''}" if told.line else ""
     if told.kind != "launch":
         return f"{told.kind}{line}"
     ways = dict.fromkeys(buffer.origin.detail for buffer in workload.buffers if buffer.origin.kind == "allocation")

@@ -9,6 +9,7 @@ from agent.source.errors import UnknownKernel
 from agent.source.kernel import Kernel, Parameter
 from agent.workload import dtypes
 from agent.workload.errors import WorkloadError
+from agent.workload.joined.headers import with_headers
 
 _QUALIFIERS = re.compile(r"\b(const|volatile|struct|class|typename|enum|__restrict__|__restrict)\b|^\s*::")
 
@@ -51,8 +52,9 @@ def parameter_dtype(document: Document, kernel: Kernel, parameter: Parameter, ar
 
 
 def c_dtype(document: Document, text: str) -> str | None:
-    """The element type that ``text`` names in this file: builtin, macro, typedef, alias, struct of known members."""
-    return dtypes.from_c_type(text) or _in_file(document.text, text)
+    """The element type that ``text`` names in this file: builtin, macro, typedef, alias, struct of known members; its
+    local headers belong to it."""
+    return dtypes.from_c_type(text) or _in_file(with_headers(document), text)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -18,11 +18,12 @@ class Access(enum.Enum):
 class Origin:
     """Where a value came from: ``directive``, ``settings``, ``literal``, ``macro``, ``allocation``, ``launch``,
     ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``; with the 1-based line where one is
-    known."""
+    known, and the name of the file where it is not the kernel's own."""
 
     kind: str
     line: int | None = None
     detail: str = ""
+    file: str = ""
 
 
 @frozen

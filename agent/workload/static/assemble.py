@@ -83,15 +83,14 @@ def workload(
     for index, items in enumerate(attempts):
         draft = Draft(document, facts, first=next(launches(items)))
         steps = plan_steps(items, draft)
-        if (draft.questions or not _known_kernels(items, document)) and index + 1 < len(attempts):
+        if (draft.questions or not _known_kernels(items, facts)) and index + 1 < len(attempts):
             continue
         return _finish(kernel, draft, steps, items, item)
     raise AssertionError("no attempt was made")
 
 
-def _known_kernels(items: tuple[Item, ...], document: Document) -> bool:
-    names = {kernel.name for kernel in document.kernels}
-    return all(launch.kernel in names for launch in launches(items))
+def _known_kernels(items: tuple[Item, ...], facts: Facts) -> bool:
+    return all(launch.kernel in facts.unit.kernels for launch in launches(items))
 
 
 def launches(items: tuple[Item, ...]) -> Iterator[LaunchItem]:
@@ -137,6 +136,8 @@ def launch_roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | 
     try:
         kernel = facts.document.kernel(item.kernel)
     except UnknownKernel:
+        return None
+    if kernel.name not in facts.unit.kernels:
         return None
     how = usage(facts.document, kernel)
     reads, writes = set(), set()
@@ -195,6 +196,8 @@ def _launch(item: LaunchItem, draft: Draft) -> Launch:
     try:
         kernel = draft.document.kernel(item.kernel)
     except UnknownKernel:
+        kernel = None
+    if kernel is None or kernel.name not in draft.facts.unit.kernels:
         draft.ask(f"definition of `{item.kernel}`", "it is not in this file", item.line)
         return Launch(item.kernel, grid, block, shared, ())
     template = _template(kernel, item, draft)
@@ -319,7 +322,7 @@ def _finish(
         buffers.append(Buffer(held.name, draft.dtypes[memory], extents[memory], access, domain, origin, host=held.name))
     buffers += _symbols(draft, items, usages)
     if item.line in draft.facts.first_turns:
-        notes.append(f"the launch at line {item.line} is taken as in the first turn of its loop")
+        notes.append(f"the launch at {draft.facts.at(item.line)} is taken as in the first turn of its loop")
     sizes, constants, fixed = sizing.numbers(draft.facts, steps, buffers)
     steps = tuple(sizing.substituted(step, fixed) for step in steps)
     buffers = [
@@ -335,7 +338,7 @@ def _finish(
         bind(found, found.plan, None, draft.document)
     except WorkloadError as error:
         raise NoWorkload(
-            f"the launch at line {item.line} cannot run: {error.message}", (), item.line, draft_text(found)
+            f"the launch at {draft.facts.at(item.line)} cannot run: {error.message}", (), item.line, draft_text(found)
         ) from None
     return sizing.shortened(found, draft.facts.generated)
 
@@ -344,7 +347,8 @@ def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
     if draft.barred:
         return _unlaunchable(kernel, draft.barred)
     shown = [
-        f"{question}: {reason}" + (f" (line {line})" if line else "") for question, reason, line in draft.questions
+        f"{question}: {reason}" + (f" ({draft.facts.at(line)})" if line else "")
+        for question, reason, line in draft.questions
     ]
     message = f"no workload for `{kernel.name}`; not known: {'; '.join(shown[:4])}"
     if len(shown) > 4:

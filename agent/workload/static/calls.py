@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tree_sitter import Node
 
+from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.source.nodes import text_of
 from agent.workload import dtypes
@@ -52,9 +53,13 @@ def call(node: Node, facts: Facts, state: State) -> Value:
         return Random(held.domain)
     bare = re.sub(r"<.*", "", text, flags=re.S).split("::")[-1]
     if bare in facts.functions and bare not in runtime.CUDA:
-        return follow(facts.functions[bare], text, given, facts, state)
-    if bare in facts.macros and facts.macros[bare][0] is not None:
-        return _macro(bare, node, given, facts, state)
+        function = facts.function(bare, len(given))
+        if function is not None:
+            return follow(function, text, given, facts, state)
+        return library.unfollowed(f"which `{bare}` is called is not certain", node, given, facts, state)
+    macro = facts.macro(bare)
+    if macro is not None and macro.parameters is not None:
+        return _macro(macro, node, given, facts, state)
     return library.function(bare, text, node, given, facts, state)
 
 
@@ -97,11 +102,11 @@ def _bindings(function: Function, callee: str, values: list[Value], facts: Facts
     return told
 
 
-def _macro(name: str, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
+def _macro(macro: Macro, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
     """A function-like macro: expanded when its body is an expression or holds a launch; else its arguments happen."""
-    parameters, body = facts.macros[name]
+    parameters, body = macro.parameters, macro.body
     if facts.calls >= MAX_CALLS:
-        return Unknown(f"macro `{name}` is nested too deep")
+        return Unknown(f"macro `{macro.name}` is nested too deep")
     statement = "{" in body or ";" in body
     if statement and "<<<" not in body:
         values = [ev.evaluate(part, facts, state) for part in given]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from tree_sitter import Node
 
+from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
@@ -59,6 +60,7 @@ PROPERTIES: Mapping[str, int] = {
 def evaluate(node: Node, facts: Facts, state: State) -> Value:
     """The value of an expression node; Unknown, with the reason, for what is not followed."""
     facts.spend()
+    facts.reach(node)
     handler = _HANDLERS.get(node.type)
     if handler is None:
         return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
@@ -128,15 +130,16 @@ def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
         cell = facts.find(name.split("::")[-1])
     if cell is not None:
         return state.cells.get(cell, Unknown(f"`{name}` has no value yet", line))
-    if name in facts.macros and facts.macros[name][0] is None:
-        return _macro(name, line, facts, state)
+    macro = facts.macro(name)
+    if macro is not None and macro.parameters is None:
+        return _macro(macro, line, facts, state)
     if name in _BUILTIN:
         return _BUILTIN[name]
     return Unknown(f"`{name}` is not defined in this file", line)
 
 
-def _macro(name: str, line: int, facts: Facts, state: State) -> Value:
-    body = facts.macros[name][1].strip()
+def _macro(macro: Macro, line: int, facts: Facts, state: State) -> Value:
+    name, body = macro.name, macro.body.strip()
     if not body or facts.calls > 12:
         return Unknown(f"macro `{name}` has no value", line)
     facts.calls += 1
@@ -145,12 +148,16 @@ def _macro(name: str, line: int, facts: Facts, state: State) -> Value:
     constant = value.expression.constant if isinstance(value, Scalar) else None
     if not isinstance(constant, int) or constant <= 0:
         return value
-    return facts.root(name, constant, Origin("macro", _define_line(facts, name)), file_level=True)
+    return facts.root(name, constant, _defined(name, facts), file_level=True)
 
 
-def _define_line(facts: Facts, name: str) -> int | None:
-    match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b".encode(), facts.document.text, re.M)
-    return facts.document.line(match.start()) if match else None
+def _defined(name: str, facts: Facts) -> Origin:
+    """Where a macro comes from: its line, or the Makefile."""
+    held = facts.unit.joined.macro(name, facts.place)
+    if held is None:
+        return Origin("macro", None, facts.unit.joined.flags[name].where)
+    match = re.compile(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b".encode(), re.M).search(facts.document.text, held.offset)
+    return Origin("macro", facts.document.line(match.start()) if match else None)
 
 
 def _binary(node: Node, facts: Facts, state: State) -> Value:

@@ -22,6 +22,9 @@ _SKIPPED = frozenset(
 )  # fmt: skip
 
 
+_INTERESTING = re.compile(r"<<<|\bcu(da)?[A-Z]\w*\s*\(")
+
+
 @define
 class End:
     """Why the rest of a block does not run: ``return`` (with its value) or ``exit``."""
@@ -235,14 +238,15 @@ _STATEMENTS: Mapping[str, Callable[[Node, Facts, State], End | None]] = {
 def is_interesting(node: Node, facts: Facts, depth: int = 0) -> bool:
     """Whether running ``node`` may launch, allocate or transfer, directly or through functions of the file."""
     text = facts.node_text(node)
-    if "<<<" in text or re.search(r"\bcu(da)?[A-Z]\w*\s*\(", text):
+    if _INTERESTING.search(text):
         return True
     if depth > 4:
         return False
     for name in set(re.findall(r"\b([A-Za-z_]\w*)\s*(?:<[^;(]*>)?\s*\(", text)):
         if name in facts.functions and facts.interesting(name, depth):
             return True
-        if name in facts.macros and facts.macros[name][0] is not None and "<<<" in facts.macros[name][1]:
+        macro = facts.macro(name)
+        if macro is not None and macro.parameters is not None and _INTERESTING.search(macro.body):
             return True
     return False
 

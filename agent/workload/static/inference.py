@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 
+from attrs import evolve
+
 from agent.source.document import Document
 from agent.source.kernel import Kernel
+from agent.source.names import names_in
 from agent.source.nodes import descendants
-from agent.workload.errors import NoWorkload
+from agent.workload.bind import bind
+from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.joined.headers import with_headers
 from agent.workload.static import arguments, assemble
 from agent.workload.static.declarations import declare, free_parameter
 from agent.workload.static.execute import is_interesting, run_body
 from agent.workload.static.state import Facts, OutOfWork, State, device_names, read_facts
+from agent.workload.static.unit import Unit, alone, unit_of
 from agent.workload.static.values import Item, LaunchItem, LoopItem
 from agent.workload.workload import Workload
 
@@ -22,14 +28,31 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
     """
     if kernel.damage:
         raise NoWorkload(f"`{kernel.name}` cannot be read: {kernel.damage}", line=kernel.line)
-    facts, reached = trace(document, kernel, dict(answers or {}))
+    unit = unit_of(document, kernel)
+    read = unit.kernel(kernel)
+    if read is None:
+        message = f"`{kernel.name}` stands in a branch of `#if` that is not compiled; write a directive above it"
+        question = f"launch of `{kernel.name}`?"
+        raise NoWorkload(message, (question,), kernel.line, assemble.blank_draft(document, kernel))
+    try:
+        found = unit.placed(_found(unit, read, dict(answers or {})))
+        bind(found, found.plan, None, document)
+    except NoWorkload as error:
+        raise NoWorkload(error.message, error.questions, unit.line(error.line) or kernel.line, error.draft) from None
+    except WorkloadError as error:
+        raise NoWorkload(f"no workload for `{kernel.name}`: {error.message}", (), kernel.line) from None
+    return evolve(found, flags=tuple(_flags(unit)))
+
+
+def _found(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> Workload:
+    facts, reached = trace(unit, kernel, answers)
     sites = list(candidates(facts.items, kernel.name))
     if not sites:
-        raise _no_launch(document, kernel, reached)
+        raise _no_launch(unit, kernel, reached)
     failure: NoWorkload | None = None
     for path, item in sorted(sites, key=lambda site: site[1].conditional):
         try:
-            return assemble.workload(document, kernel, facts, path, item)
+            return assemble.workload(unit.document, kernel, facts, path, item)
         except NoWorkload as error:
             if failure is None or _openness(error) < _openness(failure):
                 failure = error
@@ -37,18 +60,27 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
     raise failure
 
 
+def _flags(unit: Unit) -> Iterator[str]:
+    """The macros of the Makefile that the kernel's file, or a header of it, may be compiled with."""
+    words = names_in(with_headers(unit.own))
+    for flag in unit.joined.flags.values():
+        if flag.certain and flag.name in words:
+            yield f"-D{flag.name}={flag.body}"
+
+
 def _openness(error: NoWorkload) -> tuple[bool, int]:
     """Fewer questions are better, but a launch that no answer helps is worse than all of them."""
     return not error.draft, len(error.questions)
 
 
-def trace(document: Document, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
+def trace(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
     """Read the host code from its entry: ``main`` where it leads to a launch, else the outermost function that does."""
+    document = unit.document
     names = device_names(document, frozenset[str]().union(*(other.uses for other in document.kernels)))
-    entries = list(_entries(document, kernel, read_facts(document, names, answers)))
-    facts = read_facts(document, names, answers)
+    entries = list(_entries(document, kernel, read_facts(unit, names, answers)))
+    facts = read_facts(unit, names, answers)
     for entry in entries or [""]:
-        facts = read_facts(document, names, answers)
+        facts = read_facts(unit, names, answers)
         _run_entry(document, entry, facts)
         if any(True for _ in candidates(facts.items, kernel.name)):
             return facts, entry
@@ -58,9 +90,9 @@ def trace(document: Document, kernel: Kernel, answers: dict[str, int]) -> tuple[
 def trace_all(document: Document) -> Facts:
     """Read the host code from ``main``, or from the outermost function that launches anything."""
     names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
-    facts = read_facts(document, names, {})
+    facts = read_facts(alone(document), names, {})
     for kernel in document.kernels:
-        found, _ = trace(document, kernel, {})
+        found, _ = trace(alone(document), kernel, {})
         if any(True for _ in candidates(found.items, kernel.name)):
             return found
     return facts
@@ -73,7 +105,8 @@ def _run_entry(document: Document, entry: str, facts: Facts) -> None:
             declare(node, facts, state, file_level=True)
         facts.file_state = state.fork()
         if entry:
-            function = facts.functions[entry]
+            function = facts.functions[entry][0]
+            facts.reach(function.node)
             with facts.call_scope():
                 for index, parameter in enumerate(function.parameters):
                     if entry == "main":
@@ -98,7 +131,7 @@ def _file_level(document: Document) -> Iterator:  # type: ignore[type-arg]
 
 def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
     """Functions to start from, best first: ``main``, then what nothing in the file calls, from the launch outwards."""
-    if "main" in facts.functions and is_interesting(facts.functions["main"].node, facts):
+    if "main" in facts.functions and is_interesting(facts.functions["main"][0].node, facts):
         yield "main"
     callers = _callers(facts)
     around = list(
@@ -123,8 +156,9 @@ def _callers(facts: Facts) -> dict[str, list[str]]:
     import re
 
     found: dict[str, list[str]] = {}
-    for caller, function in facts.functions.items():
-        for name in set(re.findall(r"\b([A-Za-z_]\w*)\s*(?:<[^;(]*>)?\s*\(", facts.node_text(function.node))):
+    for caller, functions in facts.functions.items():
+        text = " ".join(facts.node_text(function.node) for function in functions)
+        for name in set(re.findall(r"\b([A-Za-z_]\w*)\s*(?:<[^;(]*>)?\s*\(", text)):
             if name in facts.functions and name != caller:
                 found.setdefault(name, []).append(caller)
     return found
@@ -141,7 +175,8 @@ def candidates(
             yield from candidates(item.body, kernel, (*path, item))
 
 
-def _no_launch(document: Document, kernel: Kernel, entry: str) -> NoWorkload:
+def _no_launch(unit: Unit, kernel: Kernel, entry: str) -> NoWorkload:
+    document = unit.document
     if (barred := assemble.unlaunchable(document, kernel)) is not None:
         return barred
     sites = [site for site in document.launches if site.kernel == kernel.name]
@@ -149,7 +184,7 @@ def _no_launch(document: Document, kernel: Kernel, entry: str) -> NoWorkload:
     if not sites:
         message = f"nothing in this file launches `{kernel.name}`; write a directive above it that says how it is run"
         return NoWorkload(message, (f"launch of `{kernel.name}`?",), kernel.line, draft)
-    message = f"the launch of `{kernel.name}` at line {sites[0].line} is not reached from `{entry or 'main'}`"
+    message = f"the launch of `{kernel.name}` at {unit.at(sites[0].line)} is not reached from `{entry or 'main'}`"
     return NoWorkload(
         message + "; write a directive above the kernel", (f"launch of `{kernel.name}`?",), sites[0].line, draft
     )

@@ -53,11 +53,22 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
         return hints.RANDOM[bare]
     if bare in ("fill", "fill_n", "iota", "generate", "sequence", "memset", "memcpy", "copy"):
         return _standard(bare, values, node, facts, state)
+    _forget_given(bare, values, node, facts, state)
+    return Unknown(f"`{bare}` is not defined in this file", facts.line(node))
+
+
+def unfollowed(why: str, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
+    """A call that is not followed: what it is given may be anything afterwards."""
+    name = facts.node_text(child(node, "function") or node)
+    _forget_given(name, [ev.evaluate(part, facts, state) for part in given], node, facts, state)
+    return Unknown(why, facts.line(node))
+
+
+def _forget_given(name: str, values: list[Value], node: Node, facts: Facts, state: State) -> None:
     for value in values:
-        calls.forget(value, f"`{bare}` sets it", facts.line(node), facts, state)
+        calls.forget(value, f"`{name}` sets it", facts.line(node), facts, state)
     if any(isinstance(value, Pointer) and facts.memories[value.memory].space != "host" for value in values):
         facts.items.append(OtherItem(facts.line(node)))
-    return Unknown(f"`{bare}` is not defined in this file", facts.line(node))
 
 
 def _argument(node: Node, facts: Facts, state: State) -> Value:

@@ -52,7 +52,7 @@ def _exchanges(changed: list[int], node: Node, facts: Facts, state: State) -> bo
 
 def _release(symbols: set[str], line: int, facts: Facts, state: State) -> None:
     """Loop variables mean nothing behind their loop: what still depends on one is unknown, the names are free."""
-    gone = Unknown(f"it changes in the loop at line {line}", line)
+    gone = Unknown(f"it changes in the loop at {facts.at(line)}", line)
     for cell, value in state.cells.items():
         if names_of_value(value) & symbols:
             state.cells[cell] = gone
@@ -107,7 +107,7 @@ def _walk_elements(node: Node, facts: Facts, state: State) -> None:
 
 def _forget(changed: list[int], line: int, facts: Facts, state: State) -> None:
     for cell in changed:
-        state.cells[cell] = Unknown(f"`{facts.names[cell]}` changes in the loop at line {line}", line)
+        state.cells[cell] = Unknown(f"`{facts.names[cell]}` changes in the loop at {facts.at(line)}", line)
 
 
 def _assigned(node: Node, facts: Facts, state: State) -> list[int]:
@@ -142,7 +142,7 @@ def _reference_arguments(call: Node, facts: Facts) -> list[Node | None]:
     given: list[Node | None] = [part for part in arguments.named_children if part.type != "comment"]
     if name == "swap":
         return given
-    function = facts.functions.get(name)
+    function = facts.function(name, len(given))
     if function is None:
         return []
     return [part for part, reference in zip(given, function.reference, strict=False) if reference]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-NAMES = ("Makefile", "makefile", "GNUmakefile")
-MAX_BYTES = 200_000
+from agent.workload.joined.build_flags import MAX_BYTES, NAMES
+
 _TARGET = re.compile(r"^(run|test|check|bench)[\w-]*\s*:(?!=)")
 _PROGRAM = re.compile(r"(?:^|[\s@;&])(?:\./|\$[({]\w*DIR[)}]/)(\S+)(.*)$")
 _VARIABLE = re.compile(r"\$[({](\w+)[)}]|\$[@<]")

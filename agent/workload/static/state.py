@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 from tree_sitter import Node
 
 from agent.source.document import Document
+from agent.source.lexing import Macro
 from agent.source.names import names_in
 from agent.source.nodes import declared_name, text_of
 from agent.source.nodes import field as child
@@ -16,6 +17,7 @@ from agent.workload import types
 from agent.workload.expression import name as name_of
 from agent.workload.expression import number
 from agent.workload.static.run_line import RunLine, run_line
+from agent.workload.static.unit import Unit
 from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
@@ -49,6 +51,11 @@ class Function:
     reference: tuple[bool, ...]
     template: tuple[str, ...] = ()
 
+    @property
+    def required(self) -> int:
+        """How many arguments it takes at least."""
+        return sum(parameter.type != "optional_parameter_declaration" for parameter in self.parameters)
+
 
 @define
 class State:
@@ -63,19 +70,19 @@ class State:
 
 @define
 class Facts:
-    """The file: functions, macros, types of variables, memories and roots met so far, and what was launched.
+    """The program's files: functions, macros, types of variables, memories and roots met so far, and what was launched.
 
     ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
     the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
-    ``command`` what the program's Makefile runs it with.
+    ``command`` what the program's Makefile runs it with, ``place`` the offset of what is
+    being read.
     """
 
-    document: Document
+    unit: Unit
     device_names: frozenset[str]
     answers: dict[str, int] = field(factory=dict)
     command: RunLine | None = None
-    functions: dict[str, Function] = field(factory=dict)
-    macros: dict[str, tuple[str | None, str]] = field(factory=dict)
+    functions: dict[str, tuple[Function, ...]] = field(factory=dict)
     scopes: list[dict[str, int]] = field(factory=lambda: [{}])
     types: dict[int, str] = field(factory=dict)
     names: dict[int, str] = field(factory=dict)
@@ -93,6 +100,7 @@ class Facts:
     items: list[Item] = field(factory=list)
     notes: list[str] = field(factory=list)
     text: bytes = b""
+    place: int = 0
     line_override: int | None = None
     file_state: "State | None" = None
     first_turns: set[int] = field(factory=set)
@@ -101,10 +109,41 @@ class Facts:
     calls: int = 0
     work: int = 0
 
+    @property
+    def document(self) -> Document:
+        return self.unit.document
+
     def spend(self, amount: int = 1) -> None:
         self.work += amount
         if self.work > MAX_WORK:
             raise OutOfWork
+
+    def reach(self, node: Node) -> None:
+        """Note where in the program's files reading has come to."""
+        if self.line_override is None:
+            self.place = node.start_byte
+
+    def at(self, line: int) -> str:
+        """``line 12``, with the file where it is not the kernel's own."""
+        return self.unit.at(line)
+
+    def macro(self, name: str) -> Macro | None:
+        """What the preprocessor takes a name for here; None for no macro, and for one that depends on the build."""
+        held = self.unit.joined.macro(name, self.place)
+        if held is not None:
+            return held.macro if held.certain else None
+        flag = self.unit.joined.flags.get(name)
+        return Macro(name, None, flag.body) if flag is not None and flag.certain else None
+
+    def function(self, name: str, count: int | None = None) -> Function | None:
+        """The host function of a name that is meant here, given ``count`` arguments; None where there is none, or where
+        it is not certain which."""
+        found = self.functions.get(name, ())
+        fitting = [one for one in found if count is None or one.required <= count <= len(one.parameters)] or found
+        here = self.unit.joined.root(self.place)
+        near = [one for one in fitting if self.unit.joined.root(one.node.start_byte) == here] or fitting
+        texts = {text_of(self.document.text, one.node) for one in near}
+        return near[0] if len(texts) == 1 else None
 
     def line(self, node: Node) -> int:
         return self.line_override or node.start_point.row + 1
@@ -130,7 +169,7 @@ class Facts:
         return types.c_dtype(self.document, self.bound(text))
 
     def known(self, name: str) -> bool:
-        return self.find(name) is not None or name in self.macros
+        return self.find(name) is not None or self.macro(name) is not None
 
     def interesting(self, name: str, depth: int) -> bool:
         """Whether a function of the file launches, allocates or transfers."""
@@ -139,7 +178,7 @@ class Facts:
         if name not in self.judged:
             self.judged[name] = False  # a function that calls itself adds nothing by that
             with self.original_text():
-                self.judged[name] = is_interesting(self.functions[name].node, self, depth + 1)
+                self.judged[name] = any(is_interesting(one.node, self, depth + 1) for one in self.functions[name])
         return self.judged[name]
 
     # Variables
@@ -260,16 +299,10 @@ class Facts:
         return len(self.memories) - 1
 
 
-def read_facts(document: Document, device_names: frozenset[str], answers: dict[str, int]) -> Facts:
-    """Functions and macros of the file. A macro that is defined twice with different bodies is left out."""
-    facts = Facts(document, device_names, answers, run_line(document.path), text=document.text)
-    seen: dict[str, set[str]] = {}
-    for macro in document.macros:
-        seen.setdefault(macro.name, set()).add(macro.body)
-        facts.macros[macro.name] = (macro.parameters, macro.body)
-    for name, bodies in seen.items():
-        if len(bodies) > 1:
-            del facts.macros[name]
+def read_facts(unit: Unit, device_names: frozenset[str], answers: dict[str, int]) -> Facts:
+    """The functions of a program's files, and how its Makefile runs it."""
+    document = unit.document
+    facts = Facts(unit, device_names, answers, run_line(unit.root), text=document.text)
     for node in _functions(document.tree.root_node):
         declarator = child(node, "declarator")
         while declarator is not None and declarator.type != "function_declarator":
@@ -285,7 +318,8 @@ def read_facts(document: Document, device_names: frozenset[str], answers: dict[s
             p for p in (parameters.named_children if parameters else ()) if "parameter_declaration" in p.type
         )
         reference = tuple("&" in text_of(document.text, p).split("=")[0] for p in listed)
-        facts.functions.setdefault(name, Function(node, listed, reference, _template(node, document.text)))
+        made = Function(node, listed, reference, _template(node, document.text))
+        facts.functions[name] = (*facts.functions.get(name, ()), made)
     return facts
 
 
