@@ -1,0 +1,144 @@
+"""What a name means, and where something is meant.
+
+Nothing is resolved as a compiler does it: a name means what is defined under it in the files that its file sees, and
+what is declared there is looked for further. What is surely a kernel (it is launched) or a device variable (it is
+copied to) is looked for further too, nearest first.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent.source.index.facts import CALL, DEVICE, KERNEL, LAUNCH, MACRO, SYMBOL, USE, Definition, Found, Mention
+from agent.source.index.graph import nearest
+from agent.source.index.table import Table
+
+_OF_KERNELS = re.compile(r"cu(?:da)?(?:Launch\w*|Func\w+|Occupancy\w+|GraphAddKernelNode\w*|GetFuncBySymbol)\Z")
+_OF_SYMBOLS = re.compile(r"cu(?:da)?(?:Memcpy\w*Symbol\w*|GetSymbol\w+)\Z")
+_MEANT = {LAUNCH: (KERNEL,), CALL: (DEVICE,), USE: (KERNEL, SYMBOL, DEVICE)}
+NAMED = frozenset({KERNEL, DEVICE, SYMBOL})
+"""The kinds that are answered with."""
+
+
+def site_at(table: Table, key: str, offset: int) -> Definition | Mention | None:
+    """The name that a cursor is on or right behind."""
+    facts = table.facts(key)
+    sites: list[Definition | Mention] = [*facts.mentions, *facts.definitions]
+    return next((one for one in sites if one.span.start <= offset <= one.span.end), None)
+
+
+def meant_at(table: Table, key: str, offset: int) -> tuple[Found, ...]:
+    """What the name at a place means: all candidates; none where it is no kernel, device function or device variable.
+    A macro that launches a kernel of its own means that kernel."""
+    site = site_at(table, key, offset)
+    if isinstance(site, Mention):
+        return meant(table, key, site) or tuple(launched_by_macro(table, key, site))
+    if site is None or site.kind not in NAMED:
+        return ()
+    return (Found(key, site),) if site.whole else meant_by_declaration(table, key, site)
+
+
+def meant(table: Table, key: str, mention: Mention) -> tuple[Found, ...]:
+    """What a mention means: the definitions where there are any, else the declarations."""
+    sure = True
+    if _OF_SYMBOLS.match(mention.within):
+        kinds: tuple[str, ...] = (SYMBOL,)
+    elif mention.how == LAUNCH or _OF_KERNELS.match(mention.within):
+        kinds = (KERNEL,)
+    else:
+        kinds, sure = _MEANT[mention.how], False
+    return _resolved(table, key, mention.name, mention.qualifier, kinds, sure)
+
+
+def meant_by_declaration(table: Table, key: str, declared: Definition) -> tuple[Found, ...]:
+    """The definitions of what is declared; the declaration where there are none."""
+    scope = scope_of(declared).removesuffix("::")
+    return _resolved(table, key, declared.name, scope, (declared.kind,), True) or (Found(key, declared),)
+
+
+def mentions_of(table: Table, targets: Iterable[Found]) -> Iterator[tuple[str, Mention]]:
+    """Every place where one of the targets is meant, by file."""
+    wanted = frozenset(targets)
+    for name in sorted({one.definition.name for one in wanted}):
+        for key in table.mentioning(name):
+            for mention in table.facts(key).mentions:
+                if mention.name == name and not wanted.isdisjoint(meant(table, key, mention)):
+                    yield key, mention
+
+
+def declarations_of(table: Table, targets: Iterable[Found]) -> Iterator[Found]:
+    """The targets and their prototypes, by file."""
+    wanted = frozenset(targets)
+    for name in sorted({one.definition.name for one in wanted}):
+        for found in table.defined(name):
+            one = found.definition
+            declared = one.kind in NAMED and not one.whole
+            if found in wanted or (declared and not wanted.isdisjoint(meant_by_declaration(table, found.key, one))):
+                yield found
+
+
+def launched_by_macro(table: Table, key: str, mention: Mention) -> Iterator[Found]:
+    """The kernels of its own that a macro launches, where a mention is one of such a macro."""
+    for macro in macros(table, key, mention.name) if mention.how != LAUNCH else ():
+        facts = table.facts(macro.key)
+        place = facts.definitions.index(macro.definition)
+        for one in facts.mentions:
+            if one.inside == place:
+                # a macro's words mean what they mean where it is used
+                yield from meant(table, key, one) or meant(table, macro.key, one)
+
+
+def macros(table: Table, key: str, name: str) -> tuple[Found, ...]:
+    """The launching macros of a name that a file sees."""
+    seen = table.graph.seen_from(key)
+    return tuple(one for one in table.defined(name) if one.definition.kind == MACRO and one.key in seen)
+
+
+def _resolved(
+    table: Table, key: str, name: str, qualifier: str, kinds: tuple[str, ...], sure: bool
+) -> tuple[Found, ...]:
+    def answer() -> tuple[Found, ...]:
+        return _found(table, key, [one for one in table.defined(name) if one.definition.kind in kinds], qualifier, sure)
+
+    return table.once((key, name, qualifier, kinds, sure), answer) if table.defined(name) else ()
+
+
+def _found(table: Table, key: str, there: Sequence[Found], qualifier: str, sure: bool) -> tuple[Found, ...]:
+    seen = _in(there, table.graph.seen_from(key)) or _in(there, table.graph.seen_around(key))
+    kept = _whole(seen) or _defined_elsewhere(table, seen, _whole(there), key)
+    if not seen and sure:
+        kept = _nearest(_whole(there) or there, key)
+    return tuple(_qualified(kept or seen, qualifier))
+
+
+def _in(found: Iterable[Found], files: frozenset[str]) -> list[Found]:
+    return [one for one in found if one.key in files]
+
+
+def _whole(found: Iterable[Found]) -> list[Found]:
+    return [one for one in found if one.definition.whole]
+
+
+def _defined_elsewhere(table: Table, declared: Sequence[Found], whole: Sequence[Found], key: str) -> list[Found]:
+    """The definitions of what is only declared where it is used: in files that see a declaration, else the nearest."""
+    files, kinds = {one.key for one in declared}, {one.definition.kind for one in declared}
+    alike = [one for one in whole if one.definition.kind in kinds]
+    return [one for one in alike if files & table.graph.seen_from(one.key)] or _nearest(alike, key)
+
+
+def _nearest(found: Sequence[Found], key: str) -> list[Found]:
+    near = set(nearest((one.key for one in found), key))
+    return [one for one in found if one.key in near]
+
+
+def _qualified(found: Sequence[Found], qualifier: str) -> Sequence[Found]:
+    """Those whose scope ends as it is written, where there are such."""
+    if not qualifier:
+        return found
+    ending = f"::{re.sub('<.*?>', '', qualifier)}::"
+    return [one for one in found if f"::{scope_of(one.definition)}".endswith(ending)] or found
+
+
+def scope_of(definition: Definition) -> str:
+    """``a::b::`` of ``a::b::f<int>``."""
+    plain = re.sub("<.*", "", definition.qualified)
+    return plain[: plain.rfind("::") + 2] if "::" in plain else ""
