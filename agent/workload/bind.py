@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from attrs import define, frozen
 
 from agent.source.document import Document
-from agent.workload import dtypes, types
+from agent.workload import data, dtypes, types
 from agent.workload.arithmetic import round_float
 from agent.workload.binding import (
     Argument,
@@ -121,10 +121,21 @@ def _bound_buffer(buffer: Buffer | Scratch, names: Names) -> BoundBuffer:
         return BoundBuffer(
             buffer.name, buffer.dtype, count, nbytes, Access.OUT, plain, None, None, scratch=True, zeroed=buffer.zeroed
         )
+    if buffer.domain.kind == "data" and buffer.access is not Access.OUT:
+        _check_data(buffer, nbytes)
     low, high = (_bound(limit, names, buffer.name) for limit in (buffer.domain.low, buffer.domain.high))
     return BoundBuffer(
         buffer.name, buffer.dtype, count, nbytes, buffer.access, buffer.domain, low, high, symbol=buffer.symbol
     )
+
+
+def _check_data(buffer: Buffer, nbytes: int) -> None:
+    held = data.size(buffer.domain.data, buffer.name)
+    if held != nbytes:
+        raise WorkloadError(
+            f"`{buffer.name}` has {nbytes} bytes, and what was captured for it {held}: captured contents fit the sizes "
+            "that they were captured at alone; state a domain such as `normal` to have other sizes tried"
+        )
 
 
 def _bound(limit: Expression | None, names: Names, buffer: str) -> float | None:

@@ -146,6 +146,8 @@ def _domain(domain: Domain) -> str:
 
 def domain_text(domain: Domain) -> str:
     """``uniform(0, 1)``, ``index(n)``, ``normal``."""
+    if domain.kind == "data":
+        return f"data({domain.data})"
     if domain.low is None and domain.high is None:
         return domain.kind
     low = number(float("-inf")) if domain.low is None else domain.low

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from agent.workload import dtypes, floats, integers, random
+from agent.workload import data, dtypes, floats, integers, random
 from agent.workload.binding import BoundBuffer
 from agent.workload.errors import WorkloadError
 from agent.workload.workload import Access, Buffer, Domain, Workload
@@ -20,9 +20,11 @@ Bytes = npt.NDArray[np.uint8]
 # What one step makes at a time: small enough for the second-level cache.
 _CHUNK = 1 << 15
 
-DOMAINS = frozenset({*floats.DOMAINS, *integers.DOMAINS, "bytes"})
+DOMAINS = frozenset({*floats.DOMAINS, *integers.DOMAINS, "bytes", "data"})
 FAMILIES = (*floats.FAMILIES, "small-integers")
 SPECIAL = "nan-inf"
+CAPTURED = "captured"
+"""Where every input holds what was captured, there is one family alone."""
 
 
 def recipe(buffer: BoundBuffer, family: str, seed: int) -> Callable[[int, int], Bytes]:
@@ -32,7 +34,7 @@ def recipe(buffer: BoundBuffer, family: str, seed: int) -> Callable[[int, int], 
     that one family name serves all buffers of a workload. Raises WorkloadError for an unknown family or domain, and
     for a struct of mixed members whose domain is not stated as ``bytes``.
     """
-    if family not in (*FAMILIES, SPECIAL, *DOMAINS):
+    if family not in (*FAMILIES, SPECIAL, CAPTURED, *DOMAINS):
         raise WorkloadError(f"`{family}` is no input family; families are {', '.join((*FAMILIES, SPECIAL))}")
     values = _values(buffer, family, random.key(seed, zlib.crc32(buffer.name.encode())))
     size = dtypes.size_of(dtypes.base(buffer.dtype)[0])
@@ -54,6 +56,8 @@ def recipe(buffer: BoundBuffer, family: str, seed: int) -> Callable[[int, int], 
 
 def _values(buffer: BoundBuffer, family: str, key: int) -> Callable[[int, int], npt.NDArray[np.generic]]:
     scalar, lanes = dtypes.base(buffer.dtype)
+    if buffer.domain.kind == "data":
+        return _captured(buffer, scalar)
     if dtypes.is_raw(buffer.dtype):
         if buffer.domain.kind != "bytes":
             raise WorkloadError(
@@ -73,6 +77,16 @@ def _values(buffer: BoundBuffer, family: str, key: int) -> Callable[[int, int], 
     return make(scalar, buffer.count * lanes, kind, buffer.low, buffer.high, family, key)
 
 
+def _captured(buffer: BoundBuffer, scalar: str) -> Callable[[int, int], npt.NDArray[np.generic]]:
+    """What was captured, whatever family and seed."""
+    held, size = data.load(buffer.domain.data, buffer.name), dtypes.size_of(scalar)
+
+    def make(first: int, last: int) -> npt.NDArray[np.generic]:
+        return held[first * size : last * size]
+
+    return make
+
+
 def _random_bytes(scalar: str, key: int) -> Callable[[int, int], npt.NDArray[np.generic]]:
     size = dtypes.size_of(scalar)
 
@@ -87,6 +101,8 @@ def families(workload: Workload) -> tuple[str, ...]:
     """The families that lie inside the domains: those that at least one input can hold. Never ``nan-inf``, which
     ``special`` answers for."""
     inputs = [buffer for buffer in workload.buffers if buffer.access is not Access.OUT]
+    if inputs and all(buffer.domain.kind == "data" for buffer in inputs):
+        return (CAPTURED,)
     found = [family for family in FAMILIES if any(_possible(buffer, family, workload) for buffer in inputs)]
     return tuple(found) or ("uniform",)
 
@@ -99,7 +115,7 @@ def special(workload: Workload) -> bool:
 def _possible(buffer: Buffer, family: str, workload: Workload) -> bool:
     from agent.workload.bind import environment
 
-    if dtypes.is_raw(buffer.dtype) or buffer.domain.kind == "bytes":
+    if dtypes.is_raw(buffer.dtype) or buffer.domain.kind in ("bytes", "data"):
         return family == "uniform"
     names = environment(workload, workload.plan)
     low, high = (

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from attrs import define, evolve, field
 
-from agent.workload import dtypes
+from agent.workload import data, dtypes
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.generators import DOMAINS, default_domain
@@ -330,6 +330,8 @@ def _domain(reader: _Reader, text: str, name: str) -> Domain:
     if not match or match[2] not in (*DOMAINS, "unknown"):
         reader.fail(f"domain of `{name}`: expected one of {', '.join(sorted(DOMAINS))}, found `{text}`")
     kind, given = match[2], match[1] is None
+    if kind == "data":
+        return _data(reader, (match[3] or "").strip(), name)
     bounds = [reader.expression(part, f"domain of `{name}`") for part in _commas(match[3] or "")]
     if kind in ("index", "offsets") and len(bounds) == 1:
         bounds = [number(0), *bounds]
@@ -342,6 +344,15 @@ def _domain(reader: _Reader, text: str, name: str) -> Domain:
         reader.fail(f"domain of `{name}`: `{kind}` takes {wanted}")
     low, high = (None if _infinite(bound) else bound for bound in bounds) if bounds else (None, None)
     return Domain(kind, low, high, given)
+
+
+def _data(reader: _Reader, told: str, name: str) -> Domain:
+    if not data.DIGEST.fullmatch(told):
+        reader.fail(
+            f"domain of `{name}`: `data` takes the 32 hexadecimal digits that `cuda-lsp capture` names contents by, "
+            f"found `{told}`"
+        )
+    return Domain("data", None, None, True, told)
 
 
 def _infinite(bound: Expression) -> bool:

@@ -33,13 +33,15 @@ class Domain:
     ``kind`` is one of the generator names of ``agent.workload.generators`` (``normal``, ``uniform``, ``integers``,
     ``index``, ``offsets``, ``permutation``, ``sorted``, ``constant``, ``zeros``, ...); ``low``/``high`` are bounds
     (``low <= v < high`` for integers, ``low <= v <= high`` for floats), and ``given`` says that the user or the
-    source stated the domain, so that input families outside it are not tried.
+    source stated the domain, so that input families outside it are not tried. ``data`` names contents of the kind
+    ``data``, which were captured: see :mod:`agent.workload.data`.
     """
 
     kind: str
     low: Expression | None = None
     high: Expression | None = None
     given: bool = False
+    data: str = ""
 
 
 @frozen

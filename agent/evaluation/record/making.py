@@ -39,7 +39,7 @@ def record(prepared: Prepared, candidate: Program, judged: Judged, lossy: bool =
         secrets=Secrets(setting.secret, judged.secret),
         verdict=evolve(judged.verdict, evidence=evolve(judged.verdict.evidence, flags=_flags(setting.options.flags))),
         runs=judged.runs,
-        left_out=_left_out(sides, setting.options.flags),
+        left_out=_left_out(sides, prepared, setting.options.flags),
     )
     return _without_places(made, (prepared.original.document.path, candidate.document.path))
 
@@ -91,8 +91,11 @@ def _selftest(prepared: Prepared) -> tuple[tuple[str, ...], ...]:
     return found.killed, found.not_applicable, found.survived, found.silent, found.families
 
 
-def _left_out(sides: tuple[Told, Told], flags: tuple[str, ...]) -> tuple[str, ...]:
+def _left_out(sides: tuple[Told, Told], prepared: Prepared, flags: tuple[str, ...]) -> tuple[str, ...]:
     notes = [note for side in sides for note in side.notes]
+    captured = [buffer.name for buffer in prepared.workload.buffers if buffer.domain.kind == "data"]
+    if captured:
+        notes.append(f"captured contents of {', '.join(captured)}: a replay needs them on its own machine")
     found = translate(flags)
     if found.includes:
         notes.append("include folders: what was used of their headers is part of the sources")
