@@ -37,6 +37,7 @@ _HARMLESS = {
     "race on a tested value": "values that are tested while others write them",
     "race of a test with an atomic": "values that are tested beside atomics",
     "race on a polled flag": "flags that are polled",
+    "race behind a lock without a fence": "locks that are taken without a fence",
 }
 """Races that correct programs have too, and how the contract says so."""
 

@@ -3,7 +3,7 @@
 What orders accesses of different threads: within a block, what orders them on shared memory (``race_order``: barriers
 of the block, ``bar.warp.sync``; no shuffle); between blocks, fences and flags (``race_clocks``), which grid barriers
 are made of; the end of the launch. Atomics, and loads and stores marked relaxed, acquire or release, do not race among
-each other, nor with volatile ones.
+each other, nor with volatile ones, unless one of them is of block scope and the other of another block.
 
 Of what is left these are classes of their own, no faults by themselves:
 
@@ -12,7 +12,9 @@ Of what is left these are classes of their own, no faults by themselves:
 - ``POLLED``: a volatile or strong load that decides when a loop ends, against a write that should be volatile too;
 - ``TESTED``: a load whose value only decides branches, against any write: "has nobody been here yet?", as in a search
   by levels or a flag that something changed. The answer may be old; whether that is harmless this does not know.
-  ``OUTDATED`` is the same against an atomic ("is it worth an atomic maximum?").
+  ``OUTDATED`` is the same against an atomic ("is it worth an atomic maximum?");
+- ``UNFENCED``: what a lock guards, where whoever took it by a compare-and-swap passed no fence: a value that is cached
+  may be old.
 
 For each cell (1, 2 or 4 bytes, as the kernel's narrowest access asks) there are records of the last write that changed
 something, the last that did not, the last read, and a read before it by a thread as far off as any: of another block
@@ -34,7 +36,7 @@ from agent.execution.emulator.race_clocks import Clocks
 from agent.execution.emulator.race_order import Clock, Order
 from agent.execution.emulator.race_records import STRONG, strength_of
 from agent.execution.emulator.race_report import Access, report
-from agent.execution.emulator.race_sites import SiteFacts
+from agent.execution.emulator.race_sites import SiteFacts, is_near
 from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ _THREAD = np.uint64(0xFFFF_FFFF)
 _TIME = np.uint64(32)
 _SITE = 8
 _STRENGTH = np.uint32(3)
+_NARROW = 4
+"""Strong for the threads of its own block alone."""
 
 
 @define(eq=False)
@@ -97,7 +101,7 @@ class Ground:
     def __attrs_post_init__(self) -> None:
         self.facts = self.kernel.facts
         if self.facts.fences:
-            self.clocks = Clocks(self.clock, len(self.numbers), self.threads)
+            self.clocks = Clocks(self.clock, len(self.numbers), self.threads, self.facts.narrow)
 
     def watched(self, buffer: Buffer, writes: bool) -> Cells | None:
         found = self.cells.get(buffer.tag)
@@ -149,9 +153,10 @@ class Traffic:
         if self.ground.clocks is not None:
             self.ground.clocks.meet(self._now(lanes).mine)
 
-    def fence(self, lanes: Lanes) -> None:
+    def fence(self, lanes: Lanes, near: bool) -> None:
+        """``near``: of block scope."""
         if self.ground.clocks is not None:
-            self.ground.clocks.fence(self._now(lanes).mine, self.order, self.first)
+            self.ground.clocks.fence(self._now(lanes).mine, self.order, self.first, near)
 
     # Accesses -------------------------------------------------------------------------------------------------------
 
@@ -175,7 +180,7 @@ class Traffic:
         assert cells is not None
         cells.fresh = False
         if self.ground.clocks is not None and "release" in site.instruction.modifiers:
-            self.fence(lanes)
+            self.fence(lanes, is_near(site.instruction.modifiers))
         view, grain = buffer.views[width], self.ground.facts.grain
         flat = _flat(offsets, lanes) // width
         for k, access in enumerate(
@@ -194,13 +199,17 @@ class Traffic:
         cells.fresh = False
         clocks, words = self.ground.clocks, site.instruction.modifiers
         if clocks is not None:
+            near, ordering = is_near(words), bool({"release", "acquire", "acq_rel"} & set(words))
             if {"release", "acq_rel"} & set(words):
-                self.fence(lanes)
-            clocks.exchange(self._now(lanes).mine, _flat(offsets, lanes).astype(np.int64) + buffer.base)
+                self.fence(lanes, near)
+            places = _flat(offsets, lanes).astype(np.int64) + buffer.base
+            clocks.exchange(self._now(lanes).mine, places, near, "cas" in words and not ordering)
         for access in self._accesses(lanes, site, buffer, offsets, width, STRONG):
             self._check_writes(batch, access, cells)
             self._check_reads(batch, access, cells)
             cells.written.put(access.cells, access.stamps, access.mark)
+            if is_near(words):
+                self._check_strangers(batch, access)
 
     def _now(self, lanes: Lanes) -> _Moment:
         time, moment = self.ground.clock.now, self.moment
@@ -216,7 +225,8 @@ class Traffic:
         """Cell by cell."""
         moment, grain = self._now(lanes), self.ground.facts.grain
         first = _flat(offsets, lanes) // grain
-        mark = np.uint32(site.index << _SITE | strength)
+        narrow = _NARROW if strength == STRONG and is_near(site.instruction.modifiers) else 0
+        mark = np.uint32(site.index << _SITE | strength | narrow)
         return [
             Access(lanes, site, buffer, first + k, k * grain, moment.mine, moment.stamps, mark, strength)
             for k in range(max(span // grain, 1))
@@ -231,7 +241,7 @@ class Traffic:
             flat, mine = _flat(offsets, lanes).astype(np.int64), self._now(lanes).mine
             stamps = cells.written.stamps.take(flat // self.ground.facts.grain)
             stamps = np.where((stamps & _THREAD).astype(np.int64) == mine, np.uint64(0), stamps)
-            clocks.observe(mine, flat + buffer.base, stamps, at_once)
+            clocks.observe(mine, flat + buffer.base, stamps, at_once, is_near(site.instruction.modifiers))
 
     # Checking -------------------------------------------------------------------------------------------------------
 
@@ -257,13 +267,28 @@ class Traffic:
         bad = np.flatnonzero(foreign)
         stamps, marks = stamps[bad], table.marks[access.cells[bad]]
         racing = (marks & _STRENGTH) + np.uint32(access.strength) <= STRONG
+        if self.ground.facts.narrow:
+            racing |= ((marks | access.mark) & _NARROW != 0) & self._far(access.mine[bad], stamps)
         racing[racing] = ~self._ordered(access.mine[bad[racing]], stamps[racing])
         bad, stamps, marks = bad[racing], stamps[racing], marks[racing]
         if len(bad):
             equal = np.full(len(bad), harmless)
             if access.equal is not None:
                 equal |= access.equal[bad] & ((marks & _STRENGTH < STRONG) | (verb == "read"))
-            report(batch, self.ground, access, bad, (stamps & _THREAD).astype(np.int64), marks >> _SITE, verb, equal)
+            theirs, unfenced = (stamps & _THREAD).astype(np.int64), self._unfenced(access.mine[bad], stamps)
+            report(batch, self.ground, access, bad, theirs, marks >> _SITE, verb, equal, unfenced)
+
+    def _far(self, mine: Array, stamps: Array) -> Array:
+        """Where they are of another block."""
+        far: Array = (stamps & _THREAD).astype(np.int64) // self.ground.threads != mine // self.ground.threads
+        return far
+
+    def _unfenced(self, mine: Array, stamps: Array) -> Array:
+        """Where all that is missing is a fence behind a lock."""
+        clocks = self.ground.clocks
+        if clocks is None:
+            return np.zeros(len(mine), bool)
+        return clocks.unfenced(mine, (stamps & _THREAD).astype(np.int64), stamps >> _TIME)
 
     def _ordered(self, mine: Array, stamps: Array) -> Array:
         """Where the accesses with ``stamps`` come before what ``mine`` do now."""
@@ -334,24 +359,33 @@ class Traffic:
 
     def _check_collisions(self, batch: "Batch", access: Access, value: Array) -> None:
         """Lanes of this very instruction that write one cell: harmless where each writes what stays."""
-        if bool((access.cells[1:] > access.cells[:-1]).all()):
-            return
-        order = np.argsort(access.cells, kind="stable")
-        cells = access.cells[order]
-        twice = np.flatnonzero(cells[1:] == cells[:-1])
-        if len(twice):
-            lanes, partners = order[twice], order[twice + 1]
-            marks = np.full(len(twice), access.site.index)
-            report(
-                batch,
-                self.ground,
-                access,
-                lanes,
-                access.mine[partners],
-                marks,
-                "wrote",
-                value[lanes] == value[partners],
-            )
+        lanes, partners = _pairs(access)
+        if len(lanes):
+            self._collide(batch, access, lanes, partners, value[lanes] == value[partners])
+
+    def _check_strangers(self, batch: "Batch", access: Access) -> None:
+        """Lanes of this very instruction, an atomic of block scope, that are of different blocks and meet in a cell."""
+        lanes, partners = _pairs(access)
+        blocks = access.mine // self.ground.threads
+        apart = blocks[lanes] != blocks[partners]
+        if apart.any():
+            lanes, partners = lanes[apart], partners[apart]
+            self._collide(batch, access, lanes, partners, np.zeros(len(lanes), bool))
+
+    def _collide(self, batch: "Batch", access: Access, lanes: Array, partners: Array, equal: Array) -> None:
+        marks = np.full(len(lanes), access.site.index)
+        report(batch, self.ground, access, lanes, access.mine[partners], marks, "wrote", equal)
+
+
+def _pairs(access: Access) -> tuple[Array, Array]:
+    """Lanes, and for each another that accesses the same cell: the next one."""
+    if bool((access.cells[1:] > access.cells[:-1]).all()):
+        none = np.zeros(0, np.int64)
+        return none, none
+    order = np.argsort(access.cells, kind="stable")
+    cells = access.cells[order]
+    twice = np.flatnonzero(cells[1:] == cells[:-1])
+    return order[twice], order[twice + 1]
 
 
 def _flat(value: Array, lanes: Lanes) -> Array:

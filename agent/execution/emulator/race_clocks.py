@@ -1,4 +1,4 @@
-"""What orders threads of different blocks: fences and flags.
+"""What orders threads by way of flags: fences, and who sees what was written after them.
 
 A thread that has passed a fence and then writes a flag *releases* what came before the fence: its own accesses, those
 of its block that a barrier had ordered before it, and what it had acquired itself. So do the threads of its block whose
@@ -7,7 +7,10 @@ atomicAdd(...)``). Atomics on one address add up: who sees the last has seen all
 
 A thread that sees the flag *acquires* that: at once where an atomic or a load marked ``acquire`` reads it, else (a
 volatile or relaxed load whose value decides a branch) with its next fence, or for the whole block with the block's next
-barrier. A fence of block scope orders nothing here.
+barrier. Who takes a lock by a compare-and-swap has to pass a fence or a barrier too; what only that lacks is a class of
+its own (``hoped``).
+
+A fence or an atomic of block scope does all that for threads of its own block alone.
 
 What somebody has acquired is an array with a time for each thread of the launch: its accesses before then are ordered.
 Such arrays never change; they have numbers, 0 is "nothing".
@@ -18,137 +21,176 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.lanes import WARP
+from agent.execution.emulator.race_fences import Fences
 from agent.execution.emulator.race_order import Clock, Order
 
 MOST_THREADS = 1 << 16  # beyond, one time stands for a whole block
 MOST_FLAGS = 1 << 10  # beyond, further addresses count as one flag
 MOST_BYTES = 1 << 27  # of arrays of times; beyond, those that nobody holds any more are dropped
 _OVERFLOW = 0
+_ALL = -1
 
 
 @define(eq=False)
 class Clocks:
-    """``fenced`` is when each thread last passed a fence, ``settled`` that as of its block's last barrier, ``covered``
-    the time of the block's last barrier, and ``met`` of the warp's, when it passed that fence. ``held`` is what a
-    thread has acquired, ``seen`` what it has seen and not yet acquired, ``known`` what a block has acquired."""
+    """``narrow``: the kernel has fences or atomics of block scope. ``wide`` are the fences that count for all, ``near``
+    all of them. ``held`` is what a thread has acquired, ``seen`` what it has seen and not yet acquired (``close``: what
+    threads of its own block have released), ``hoped`` what it took a lock for, ``known`` what a block has acquired.
+    ``flags`` by address and the block that they are for."""
 
     clock: Clock
     blocks: int
     threads: int
+    narrow: bool = False
     unit: int = field(init=False)
-    fenced: Array = field(init=False)
-    settled: Array = field(init=False)
-    covered: Array = field(init=False)
-    met: Array = field(init=False)
+    wide: Fences = field(init=False)
+    near: Fences = field(init=False)
     held: Array = field(init=False)
     seen: Array = field(init=False)
+    close: Array = field(init=False)
+    hoped: Array = field(init=False)
     known: Array = field(init=False)
     table: dict[int, Array] = field(factory=dict)
     numbers: int = 0
     joined: dict[tuple[int, int], int] = field(factory=dict)
-    flags: dict[int, int] = field(factory=dict)
+    flags: dict[tuple[int, int], int] = field(factory=dict)
+    addresses: set[int] = field(factory=set)
 
     def __attrs_post_init__(self) -> None:
         count = self.blocks * self.threads
         self.unit = 1 if count <= MOST_THREADS else self.threads
-        self.fenced, self.settled, self.covered, self.met = (np.zeros(count, np.uint64) for _ in range(4))
-        self.held, self.seen = (np.zeros(count, np.int64) for _ in range(2))
+        self.wide = Fences(self.blocks, self.threads)
+        self.near = Fences(self.blocks, self.threads) if self.narrow else self.wide
+        self.held, self.seen, self.close, self.hoped = (np.zeros(count, np.int64) for _ in range(4))
         self.known = np.zeros(self.blocks, np.int64)
         self.table[0] = np.zeros(count // self.unit, np.uint64)
 
     # What happens ---------------------------------------------------------------------------------------------------
 
-    def fence(self, mine: Array, order: Order, first: int) -> None:
-        """The threads ``mine`` (numbers in the launch) pass a fence; ``order`` is that of their batch, whose first
-        block is number ``first``."""
-        row, thread = mine // self.threads - first, mine % self.threads
-        self.fenced[mine] = self.clock.tick()
-        self.covered[mine] = order.horizon[row, 0]
-        self.met[mine] = order.last_met(row, thread)
-        self._acquire(mine)
+    def fence(self, mine: Array, order: Order, first: int, near: bool = False) -> None:
+        """The threads ``mine`` (numbers in the launch) pass a fence, of block scope where ``near``; ``order`` is that
+        of their batch, whose first block is number ``first``."""
+        now = self.clock.tick()
+        if self.narrow:
+            self.near.fence(mine, now, order, first)
+            self._acquire(mine, self.close)
+        if not near:
+            self.wide.fence(mine, now, order, first)
+            self._acquire(mine, self.seen)
 
     def barrier(self, blocks: Array) -> None:
         """Those blocks have passed a barrier."""
-        rows = self._rows(blocks)
-        self.settled[rows] = self.fenced[rows]
+        rows = self.wide.rows(blocks)
+        self.wide.barrier(rows)
+        if self.narrow:
+            self.near.barrier(rows)
         for block, row in zip(blocks.tolist(), rows, strict=True):
-            ids = np.unique(np.concatenate((self.held[row], self.seen[row])))
+            ids = self._gathered(row)
             if len(ids) > 1 or ids[0]:
                 self.known[block] = self._join_all([int(self.known[block]), *ids.tolist()])
-                self.held[row] = self.seen[row] = 0
+                self.held[row] = self.seen[row] = self.close[row] = 0
 
     def meet(self, mine: Array) -> None:
         """These lanes have met others of their warp: what one has acquired holds for all."""
-        self.settled[mine] = np.maximum(self.settled[mine], self.fenced[mine])
-        if not (self.held[mine].any() or self.seen[mine].any()):
+        self.wide.meet(mine)
+        if self.narrow:
+            self.near.meet(mine)
+        if len(ids := self._gathered(mine)) == 1 and not ids[0]:
             return
         warps = mine // self.threads * -(-self.threads // WARP) + mine % self.threads // WARP
         for warp in np.unique(warps).tolist():
             lanes = mine[warps == warp]
-            ids = np.unique(np.concatenate((self.held[lanes], self.seen[lanes])))
-            self.held[lanes], self.seen[lanes] = self._join_all(ids.tolist()), 0
+            self.held[lanes] = self._join_all(self._gathered(lanes).tolist())
+            self.seen[lanes] = self.close[lanes] = 0
 
-    def exchange(self, mine: Array, addresses: Array) -> None:
-        """Atomics of ``mine`` at ``addresses``: each releases, then acquires."""
+    def _gathered(self, mine: Array) -> Array:
+        """The numbers of all that these have acquired or seen."""
+        return np.unique(np.concatenate((self.held[mine], self.seen[mine], self.close[mine])))
+
+    def exchange(self, mine: Array, addresses: Array, near: bool = False, lock: bool = False) -> None:
+        """Atomics of ``mine`` at ``addresses``, of block scope where ``near``: each releases, then acquires. ``lock``:
+        it acquires only with the next fence."""
         for address, lanes in _groups(addresses, mine):
             flag = self._flag(address)
-            releasing = lanes[self._releases(lanes)]
-            if len(releasing):
-                self.flags[flag] = self._join(self.flags.get(flag, 0), self._number(self._released(releasing)))
-            if self.flags.get(flag):
-                self.held[lanes] = self._join_each(self.held[lanes], self.flags[flag])
+            if not near:
+                self._raise((flag, _ALL), lanes, self.wide)
+                self._take((flag, _ALL), lanes, self.seen, lock)
+            if self.narrow:
+                for block, here in _groups(lanes // self.threads, lanes):
+                    self._raise((flag, block), here, self.near)
+                    self._take((flag, block), here, self.close, lock)
 
-    def observe(self, mine: Array, addresses: Array, stamps: Array, at_once: bool) -> None:
+    def _raise(self, flag: tuple[int, int], lanes: Array, fences: Fences) -> None:
+        releasing = lanes[fences.release(lanes)]
+        if len(releasing):
+            self.flags[flag] = self._join(self.flags.get(flag, 0), self._number(self._released(releasing, fences)))
+
+    def _take(self, flag: tuple[int, int], lanes: Array, later: Array, lock: bool) -> None:
+        found = self.flags.get(flag)
+        if found:
+            for kept in (later, self.hoped) if lock else (self.held,):
+                kept[lanes] = self._join_each(kept[lanes], found)
+
+    def observe(self, mine: Array, addresses: Array, stamps: Array, at_once: bool, near: bool = False) -> None:
         """``mine`` have read flags at ``addresses``, last written as ``stamps`` say (see ``global_races``)."""
-        kept = self.held if at_once else self.seen
+        kept, close = (self.held, self.held) if at_once else (self.seen, self.close)
         if self.flags:
             for address, lanes in _groups(addresses, mine):
-                found = self.flags.get(self._flag(address), 0)
-                if found:
-                    kept[lanes] = self._join_each(kept[lanes], found)
+                flag = self._flag(address)
+                if not near:
+                    self._add(kept, lanes, self.flags.get((flag, _ALL), 0))
+                if self.narrow:
+                    for block, here in _groups(lanes // self.threads, lanes):
+                        self._add(close, here, self.flags.get((flag, block), 0))
         for stamp, lanes in _groups(stamps, mine):
-            writer, time = stamp & 0xFFFF_FFFF, stamp >> 32
-            if stamp and self._releases(np.array([writer]))[0]:
-                released = np.minimum(self._released(np.array([writer])), np.uint64(time))
-                kept[lanes] = self._join_each(kept[lanes], self._number(released))
+            if stamp:
+                self._heed(stamp, lanes, kept, close, near)
 
-    def _acquire(self, mine: Array) -> None:
-        if self.seen[mine].any():
-            for number, lanes in _groups(self.seen[mine], mine):
-                self.held[lanes] = self._join_each(self.held[lanes], number)
-            self.seen[mine] = 0
+    def _heed(self, stamp: int, lanes: Array, kept: Array, close: Array, near: bool) -> None:
+        """A flag that was written at ``stamp``, by a store."""
+        writer, time = np.array([stamp & 0xFFFF_FFFF]), np.uint64(stamp >> 32)
+        if not near and self.wide.release(writer)[0]:
+            self._add(kept, lanes, self._number(np.minimum(self._released(writer, self.wide), time)))
+        here = lanes[lanes // self.threads == writer[0] // self.threads]
+        if self.narrow and len(here) and self.near.release(writer)[0]:
+            self._add(close, here, self._number(np.minimum(self._released(writer, self.near), time)))
+
+    def _add(self, kept: Array, lanes: Array, number: int) -> None:
+        if number:
+            kept[lanes] = self._join_each(kept[lanes], number)
+
+    def _acquire(self, mine: Array, waiting: Array) -> None:
+        if waiting[mine].any():
+            for number, lanes in _groups(waiting[mine], mine):
+                self._add(self.held, lanes, number)
+            waiting[mine] = 0
 
     # What is ordered ------------------------------------------------------------------------------------------------
 
     def before(self, mine: Array, theirs: Array, times: Array) -> Array:
         """Where accesses of ``theirs`` at ``times`` are ordered before what ``mine`` do now."""
-        result = np.zeros(len(mine), bool)
-        for numbers in (self.known[mine // self.threads], self.held[mine]):
+        return self._earlier((self.known[mine // self.threads], self.held[mine]), theirs, times)
+
+    def unfenced(self, mine: Array, theirs: Array, times: Array) -> Array:
+        """Where they would be, had ``mine`` passed a fence after taking a lock."""
+        return self._earlier((self.hoped[mine],), theirs, times)
+
+    def _earlier(self, held: tuple[Array, ...], theirs: Array, times: Array) -> Array:
+        result = np.zeros(len(theirs), bool)
+        for numbers in held:
             for number in np.unique(numbers).tolist():
                 if number:
                     here = numbers == number
                     result[here] |= times[here] < self.table[number][theirs[here] // self.unit]
         return result
 
-    def _releases(self, mine: Array) -> Array:
-        blocks, inverse = np.unique(mine // self.threads, return_inverse=True)
-        settled: Array = np.any(self.settled[self._rows(blocks)], axis=1)
-        releases: Array = (self.fenced[mine] > 0) | settled[inverse]
-        return releases
-
-    def _released(self, mine: Array) -> Array:
+    def _released(self, mine: Array, fences: Fences) -> Array:
         """The times that the threads ``mine`` release together."""
         blocks = np.unique(mine // self.threads)
         base = self._join_all([*np.unique(self.held[mine]).tolist(), *self.known[blocks].tolist()])
         times = self.table[base].copy()
         for block in blocks.tolist():
-            lanes = mine[mine // self.threads == block]
-            own = np.maximum(self.settled[self._rows(np.array([block]))[0]], self.covered[lanes].max())
-            thread = lanes % self.threads
-            for warp in np.unique(thread // WARP).tolist():
-                part = own[warp * WARP : (warp + 1) * WARP]
-                np.maximum(part, self.met[lanes[thread // WARP == warp]].max(), out=part)
-            np.maximum.at(own, thread, self.fenced[lanes])
+            own = fences.times(block, mine[mine // self.threads == block])
             if self.unit == 1:
                 part = times[block * self.threads : (block + 1) * self.threads]
                 np.maximum(part, own, out=part)
@@ -156,13 +198,11 @@ class Clocks:
                 times[block] = max(times[block], own.max())
         return times
 
-    def _rows(self, blocks: Array) -> Array:
-        """The threads of each block: ``(blocks, threads)``."""
-        rows: Array = blocks[:, None] * self.threads + np.arange(self.threads)
-        return rows
-
     def _flag(self, address: int) -> int:
-        return address if address in self.flags or len(self.flags) < MOST_FLAGS else _OVERFLOW
+        if address not in self.addresses and len(self.addresses) >= MOST_FLAGS:
+            return _OVERFLOW
+        self.addresses.add(address)
+        return address
 
     # Joining --------------------------------------------------------------------------------------------------------
 
@@ -174,7 +214,8 @@ class Clocks:
         return self.numbers
 
     def _drop(self) -> None:
-        held = np.unique(np.concatenate((self.held, self.seen, self.known, list(self.flags.values()), [0])))
+        kept = (self.held, self.seen, self.close, self.hoped, self.known)
+        held = np.unique(np.concatenate([*kept, list(self.flags.values()), [0]]))
         self.table = {number: self.table[number] for number in held.astype(np.int64).tolist()}
         self.joined.clear()
 

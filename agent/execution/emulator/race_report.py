@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent.execution.emulator.global_races import Ground
 
 RACE = "global-memory race"
+UNFENCED = "race behind a lock without a fence"
 TESTED, OUTDATED, POLLED = "race on a tested value", "race of a test with an atomic", "race on a polled flag"
 
 
@@ -47,20 +48,24 @@ def report(
     sites: Array,
     verb: str,
     equal: Array,
+    unfenced: Array | None = None,
 ) -> None:
     """Record the races of ``lanes`` (positions in lane order) with the threads ``theirs``, who read or wrote (``verb``)
-    at ``sites``; ``equal`` marks those where a write changed nothing."""
+    at ``sites``; ``equal`` marks those where a write changed nothing, ``unfenced`` those behind a lock."""
+    locked = np.zeros(len(lanes), bool) if unfenced is None else unfenced
     for number in np.unique(sites).tolist():
         partner = batch.kernel.sites[number]
-        for same in (False, True):
-            chosen = np.flatnonzero((sites == number) & (equal == same))
+        for same, behind in ((False, False), (False, True), (True, False), (True, True)):
+            chosen = np.flatnonzero((sites == number) & (equal == same) & (locked == behind))
             if len(chosen):
-                found = _class(ground, access, partner, verb, same)
+                found = _class(ground, access, partner, verb, same, behind)
                 if found is not None:
                     _record(batch, ground, access, lanes[chosen], theirs[chosen], partner, verb, *found)
 
 
-def _class(ground: "Ground", access: Access, partner: Site, verb: str, same: bool) -> tuple[str, bool, str] | None:
+def _class(
+    ground: "Ground", access: Access, partner: Site, verb: str, same: bool, behind: bool
+) -> tuple[str, bool, str] | None:
     """Kind, whether it is harmless by itself, and words for the end of the message; None for a flag as it should be."""
     if same:
         return RACE, True, ", which changes nothing: the value is the same"
@@ -71,6 +76,8 @@ def _class(ground: "Ground", access: Access, partner: Site, verb: str, same: boo
     if reader is not None and ground.facts.tested(reader.index):
         kind = OUTDATED if strength_of(writer) == STRONG else TESTED
         return kind, True, ", with no order between; the value read only decides branches"
+    if behind:
+        return UNFENCED, True, ", and no fence follows the compare-and-swap that took the lock"
     return RACE, False, ", with no order between"
 
 

@@ -31,13 +31,15 @@ _SYNCHRONISES = frozenset(("acquire", "release", "acq_rel"))
 class SiteFacts:
     """``written`` are the origins of all addresses that are stored to: ``("param", offset)``, ``("buffer", tag)``; None
     where that cannot be told. ``grain`` is the width in bytes of the narrowest access, at most four. ``fences``: there
-    are fences, or accesses that acquire or release. By index of a load: ``tested`` where its value decides branches
-    and is good for nothing else, ``polls`` where it decides when a loop ends, ``steers`` where it decides any branch.
+    are fences, or accesses that acquire or release; ``narrow``: there are fences or atomics of block scope. By index of
+    a load: ``tested`` where its value decides branches and is good for nothing else, ``polls`` where it decides when a
+    loop ends, ``steers`` where it decides any branch.
     """
 
     written: frozenset[Origin] | None
     grain: int
     fences: bool
+    narrow: bool
     kernel: "Kernel" = field(repr=False)
     known: dict[tuple[str, int], bool] = field(factory=dict, repr=False)
 
@@ -61,17 +63,32 @@ class SiteFacts:
 def site_facts(kernel: "Kernel") -> SiteFacts:
     """To be found once for a kernel: ``Kernel.facts``."""
     items = kernel.code.items
-    return SiteFacts(_written(items), _grain(items), any(_fences(item) for item in items), kernel)
+    return SiteFacts(_written(items), _grain(items), *_any(items), kernel)
+
+
+def _any(items: list[Item]) -> tuple[bool, bool]:
+    return any(_fences(item) for item in items), any(_narrows(item) for item in items)
 
 
 def is_fence(modifiers: tuple[str, ...]) -> bool:
-    """Whether a fence orders anything between blocks: one of block scope does not."""
-    return not {"cta", "proxy"} & set(modifiers)
+    """Whether a fence orders anything here: one between proxies does not."""
+    return "proxy" not in modifiers
+
+
+def is_near(modifiers: tuple[str, ...]) -> bool:
+    """Whether a fence or an atomic counts for the threads of its own block alone."""
+    return "cta" in modifiers
 
 
 def _fences(item: Item) -> bool:
     base, words = item.instruction.base, item.instruction.modifiers
     return (base in ("membar", "fence") and is_fence(words)) or bool(_SYNCHRONISES & set(words))
+
+
+def _narrows(item: Item) -> bool:
+    """Fences, and accesses to global memory, of block scope. (Barriers have the same word, and mean nothing by it.)"""
+    base, words = item.instruction.base, item.instruction.modifiers
+    return is_near(words) and (base in ("membar", "fence") or may_be_global(item.instruction))
 
 
 def _grain(items: list[Item]) -> int:

@@ -9,7 +9,7 @@ from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import LOCAL, PARAM, SHARED, Array
 from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.instruction import Address, Operand, Register, Symbol, Vector
-from agent.execution.emulator.race_sites import is_fence
+from agent.execution.emulator.race_sites import is_fence, is_near
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import (
     FILE_TYPES,
@@ -167,12 +167,13 @@ def store(lowering: Lowering) -> Step:
 def fence(lowering: Lowering) -> Step:
     """Accesses here are performed at once and in order: a fence matters only to what looks for races. Copies of the
     asynchronous proxy are too, so that a fence between proxies (``fence.proxy.async``) has nothing left to do."""
+    near = is_near(lowering.instruction.modifiers)
     if not is_fence(lowering.instruction.modifiers):
         return Step(lambda values, batch: None, (), ())
 
     def run(values: Values, batch: "Batch") -> None:
         if batch.traffic is not None:
-            batch.traffic.fence(batch.lanes)
+            batch.traffic.fence(batch.lanes, near)
 
     return Step(run, (), ())
 

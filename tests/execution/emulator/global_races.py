@@ -8,6 +8,7 @@ zeros. Two blocks of 64 threads where nothing else is said.
 from attrs import frozen
 
 RACE, EQUAL, POLLED, TESTED, OUTDATED = "race", "equal", "polled", "tested", "outdated"
+UNFENCED = "unfenced"
 
 
 @frozen
@@ -68,10 +69,22 @@ if (t == 0) {
 
 LOCK = """if (t == 0) {
     while (atomicCAS(n, 0u, 1u) != 0u) {}
-    a[0] = a[0] * 3 + g;
+    TAKEN
+    a[0] = a[0] * 3 + g + 1;
     FENCE
     atomicExch(n, 0u);
 }
+"""
+
+WARPS = """if (i == 0) { a[3] = 77;
+FENCE
+atomicExch(n, 1u); }
+if (WHO) { while (atomicAdd(n, 0u) == 0u) {} b[1] = a[3]; }
+"""
+
+CHAIN = """if (i == 0) { a[3] = 77; FIRST atomicExch(n, 1u); }
+if (i == 32) { while (atomicAdd(n, 0u) != 1u) {} SECOND atomicExch(n, 2u); }
+if (i == 64) { while (atomicAdd(n, 0u) != 2u) {} b[1] = a[3]; }
 """
 
 CASES = (
@@ -348,14 +361,94 @@ CASES = (
         POLLED,
         blocks=4,
     ),
-    free("lock", LOCK.replace("FENCE", "__threadfence();"), "one at a time, and a fence before it opens", blocks=4),
+    free(
+        "lock",
+        LOCK.replace("FENCE", "__threadfence();").replace("TAKEN", "__threadfence();"),
+        "one at a time, a fence behind the lock and one before it opens",
+        blocks=4,
+    ),
+    free(
+        "lock, no fence behind it",
+        LOCK.replace("FENCE", "__threadfence();").replace("TAKEN", ""),
+        "what is read may come from a cache: works where nobody has read it before",
+        UNFENCED,
+        blocks=4,
+    ),
+    free(
+        "lock, a fence of block scope behind it",
+        LOCK.replace("FENCE", "__threadfence();").replace("TAKEN", "__threadfence_block();"),
+        "that fence is for the block alone",
+        UNFENCED,
+        blocks=4,
+    ),
+    free(
+        "lock, taken for the block",
+        "if (t == 0) while (atomicCAS(n, 0u, 1u) != 0u) {}\n__syncthreads();\na[t] = a[t] * 3 + g + 1;\n"
+        "__syncthreads();\nif (t == 0) { __threadfence(); atomicExch(n, 0u); }",
+        "the barrier behind the lock orders as a fence does",
+        blocks=4,
+    ),
     racy(
         "lock without a fence",
-        LOCK.replace("FENCE", ""),
+        LOCK.replace("FENCE", "").replace("TAKEN", ""),
         "the lock may open before what it guards is written",
-        4,
-        4,
+        5,
+        5,
         blocks=4,
+    ),
+    # Scopes
+    free(
+        "flag of a block, fence of block scope",
+        WARPS.replace("FENCE", "__threadfence_block();").replace("WHO", "i == 32"),
+        "writer and reader are of one block",
+    ),
+    racy(
+        "flag for another block, fence of block scope",
+        WARPS.replace("FENCE", "__threadfence_block();").replace("WHO", "i == 64"),
+        "the fence is for the block alone",
+        2,
+        5,
+    ),
+    racy(
+        "flag of a block without a fence",
+        WARPS.replace("FENCE", "").replace("WHO", "i == 32"),
+        "the flag may come first",
+        2,
+        5,
+    ),
+    free(
+        "lock of a block",
+        "if (g == 0 && t % 32 == 0) {\nwhile (atomicCAS_block(n, 0u, 1u) != 0u) {}\n__threadfence_block();\n"
+        "a[0] = a[0] * 3 + t + 1;\n__threadfence_block();\natomicExch_block(n, 0u); }",
+        "all is of block scope, and so are all who take it",
+    ),
+    racy(
+        "lock of a block, shared by blocks",
+        "if (t == 0) {\nwhile (atomicCAS_block(n, 0u, 1u) != 0u) {}\n__threadfence();\n"
+        "a[0] = a[0] * 3 + t + 1;\n__threadfence();\natomicExch_block(n, 0u); }",
+        "atomics of block scope are no atomics for another block",
+    ),
+    free("counter of a block", "atomicAdd_block(&n[g], 1u);", "each block has its own"),
+    racy(
+        "counter of a block, shared by blocks", "atomicAdd_block(&n[0], 1u);", "of block scope, from two blocks", 2, 2
+    ),
+    racy(
+        "counter of block and of device scope",
+        "if (g == 0) atomicAdd_block(n, 1u); else\natomicAdd(n, 1u);",
+        "one of the two is no atomic for the other",
+        2,
+        3,
+    ),
+    free("counter of the system", "atomicAdd_system(n, 1u);", "wider than the device"),
+    free(
+        "handed on by a neighbour",
+        CHAIN.replace("FIRST", "__threadfence_block();").replace("SECOND", "__threadfence();"),
+        "within the block, and then, by who has seen it, to the other block",
+    ),
+    racy(
+        "handed on by a neighbour who fences for the block alone",
+        CHAIN.replace("FIRST", "__threadfence_block();").replace("SECOND", "__threadfence_block();"),
+        "nothing leaves the block",
     ),
     free(
         "grid barrier",

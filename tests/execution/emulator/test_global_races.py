@@ -5,7 +5,7 @@ import pytest
 
 from agent.execution.device import Answer, Fault
 from tests.execution.emulator.building import build, launch, run
-from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, Case
+from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, UNFENCED, Case
 
 CHECKS = frozenset({"races", "barriers"})
 HEAD = 'extern "C" __global__ void k(int* a, int* b, unsigned* n) { int t = threadIdx.x, g = blockIdx.x, '
@@ -27,6 +27,7 @@ def class_of(fault: Fault) -> str:
         "race on a tested value": TESTED,
         "race of a test with an atomic": OUTDATED,
         "race on a polled flag": POLLED,
+        "race behind a lock without a fence": UNFENCED,
     }
     return kinds[fault.kind]
 
