@@ -47,13 +47,14 @@ def atomics(view: View) -> tuple[Atomics, ...] | str:
     for root, calls in found.items():
         if len({callee(call.node) for call in calls}) != 1:
             return f"{root.name} is updated by more than one kind of atomic"
-        reason = _touched(root, view)
+        reason = touched(root, view)
         if reason is not None:
             return reason
     return tuple(Atomics(root, callee(calls[0].node), tuple(calls)) for root, calls in found.items())
 
 
-def _touched(root: Symbol, view: View) -> str | None:
+def touched(root: Symbol, view: View) -> str | None:
+    """What else may touch the memory that the atomics on ``root`` update, in words; None where nothing does."""
     for access in view.facts.accesses:
         if access.atomic and access.root is root:
             continue

@@ -1,5 +1,7 @@
 """Atomics of all threads to one address: each thread keeps its own total, the block's goes out once."""
 
+from collections.abc import Iterable
+
 from attrs import frozen
 from tree_sitter import Node
 
@@ -57,7 +59,7 @@ def totals(view: View) -> Totals | str:
     updates: list[tuple[Atomics, Node]] = []
     reason = ""
     for one in found:
-        target = _target(one, view)
+        target = one_target(one, view)
         if isinstance(target, str):
             reason = reason or target
         else:
@@ -75,7 +77,8 @@ def totals(view: View) -> Totals | str:
     return Totals(tuple(updates), None)
 
 
-def _target(one: Atomics, view: View) -> Node | str:
+def one_target(one: Atomics, view: View) -> Node | str:
+    """How the one address is spelled that all threads of a block update; or why there is none."""
     name = one.root.name
     if one.function not in FOLDS or one.root.type not in TYPES:
         return f"`{one.function}` on {one.root.type} is no fold that a block can do first"
@@ -141,9 +144,9 @@ def _around(view: View, lead: str, after: list[str], edits: list[Edit]) -> list[
     ]
 
 
-def worth(view: View, found: Totals) -> bool:
+def several_threads(view: View, calls: Iterable[Access]) -> bool:
     """Whether several threads of a block send an atomic: none stands where thread 0 or lane 0 alone comes."""
-    for call in found.calls:
+    for call in calls:
         for guard in guards(call.node, view.facts.node):
             test = bare(guard.condition)
             equal = test is not None and text(test.child_by_field_name("operator")) == "=="

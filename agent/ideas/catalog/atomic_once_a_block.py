@@ -1,6 +1,6 @@
 """Add up within a block before the atomic, where all threads send theirs to one address."""
 
-from agent.ideas.atomics.total import Totals, once_a_block, totals, worth
+from agent.ideas.atomics.total import Totals, once_a_block, several_threads, totals
 from agent.ideas.catalog.block_histogram import BLOCKS
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
@@ -46,7 +46,7 @@ def atomic_once_a_block(view: View) -> Match | Refusal:
     found = totals(view)
     if isinstance(found, str):
         return Refusal(found)
-    if not worth(view, found):
+    if not several_threads(view, found.calls):
         return Refusal("its atomics stand where one thread alone comes")
     return _match(view, found)
 
