@@ -1,46 +1,73 @@
-"""Which instance of a template kernel is meant where its name stands without arguments: the file's launches say."""
+"""Which instances of a template kernel are meant where its name stands without arguments: what names it says.
 
-import re
+A launch, a pointer to it, an explicit instantiation: each place gives template arguments as they are written there.
+Names that hold only there (template parameters of the function around, local constants and aliases) are replaced by
+what they stand for, by every call of that function that fixes them. Where nothing fixes one, something may be put in.
+"""
+
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 from tree_sitter import Node
 
+from agent.source.deducing import deduced
 from agent.source.document import Document
 from agent.source.errors import SliceError
+from agent.source.expansion import expansions, function_macros
 from agent.source.kernel import Kernel, Parameter, TemplateParameter
 from agent.source.kernels import parameters_of, template_parameters
-from agent.source.launch import LaunchSite
 from agent.source.launches import function_name
-from agent.source.names import names_in
-from agent.source.nodes import captured, declared_name, descendants, enclosing, node_text
-from agent.source.span import Span
+from agent.source.nodes import captured, enclosing, node_text, span_of
+from agent.source.resolving import Scope, Value, resolved, stand_in
 
-_BUILTIN = frozenset(
-    {"dim3", "size_t", "half", "half2", "__half", "__half2", "__nv_bfloat16", "__nv_bfloat162", "uint"}
-)
-_VECTOR = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]\Z|u?int\d+_t\Z")
-_NUMBER = re.compile(r"[\w.\s+*/()<>-]+\Z")
+_NAMED = "(template_function) @named"
 _CALLS = "(call_expression function: [(template_function) (identifier)]) @call"
-_DECLARING = ("declaration", "parameter_declaration", "optional_parameter_declaration")
-_CONSTRUCTED = re.compile(r"((?:\w+\s*::\s*)*(\w+)\s*(?:<[\w\s:,<>*]*>)?)\s*[({]")  # ``Add(1)``, ``ops::Add<float>{}``
-_QUALIFIED = re.compile(r"\w+(?:\s*::\s*\w+)+")
 _DEPTH = 3
+_MOST = 16
 
 
-def name_expression(document: Document, home: Document, kernel: Kernel, given: frozenset[str]) -> str:
-    """NVRTC's name expression for ``kernel`` (of ``home``), its arguments those of the first launch that fixes them.
+@frozen
+class Instance:
+    """``arguments`` as they hold at file level. ``assumed`` says which stand for something that nothing in sight fixes
+    (``T = float``)."""
 
-    ``given`` are the names that the translation unit defines. Raises SliceError where no launch fixes them all.
+    arguments: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+
+
+@frozen
+class _Mention:
+    """A place that names the kernel: the template arguments written there, and the arguments of a call of it."""
+
+    scope: Scope
+    written: tuple[str, ...]
+    passed: tuple[str, ...]
+
+
+def expressions(
+    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool = False
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """NVRTC's name expressions for ``kernel``, one for each instance that ``documents`` name, in the order in which
+    they do (at most 16), and what is assumed in each.
+
+    ``given`` are the names that the translation unit defines. With ``stand_ins`` what nothing fixes is assumed, in
+    instances that come last, and only where there are no others. Raises SliceError where there is no instance at all.
     """
     if not kernel.template or "<" in kernel.qualified_name:
-        return kernel.qualified_name
-    for source in (document, home) if home is not document else (document,):
-        for site in source.launches:
-            if site.kernel == kernel.name and (arguments := _arguments(source, site, kernel, given)) is not None:
-                return f"{kernel.qualified_name}<{', '.join(arguments)}>"
-    if all(parameter.default is not None for parameter in kernel.template):
-        return f"{kernel.qualified_name}<>"
+        return ((kernel.qualified_name, ()),)
+    found: dict[tuple[str, ...], Instance] = {}
+    for instance in _instances(documents, kernel, given, stand_ins):
+        if instance.arguments not in found or not instance.assumed:
+            found[instance.arguments] = instance
+    certain = [instance for instance in found.values() if not instance.assumed]
+    if not certain and all(parameter.default is not None for parameter in kernel.template):
+        certain = [Instance(())]
+    if not certain and not found and stand_ins:
+        certain = [made] if (made := _stood_in(kernel, given)) is not None else []
+    chosen = certain or list(found.values())[:1]
+    if chosen:
+        return tuple((f"{kernel.qualified_name}<{', '.join(one.arguments)}>", one.assumed) for one in chosen[:_MOST])
     wanted = ", ".join(parameter.name or parameter.kind for parameter in kernel.template)
     raise SliceError(
         f"{kernel.qualified_name} is a template over {wanted}, and no launch in this file fixes them; "
@@ -52,132 +79,139 @@ def _example(kernel: Kernel) -> str:
     return ", ".join("float" if parameter.kind == "type" else "256" for parameter in kernel.template)
 
 
-def _arguments(document: Document, site: LaunchSite, kernel: Kernel, given: frozenset[str]) -> list[str] | None:
-    function = _function(document, site.function_span) if site.function_span else None
-    for environment in _environments(document, function, given, 0) if function is not None else iter([{}]):
-        scope = _Scope(document, function, environment, given)
-        known = _instance(scope, kernel.template, kernel.parameters, site.template_arguments, site.arguments)
-        if known is not None:
-            return known
-    return None
+def _stood_in(kernel: Kernel, given: frozenset[str]) -> Instance | None:
+    """An instance of a kernel that nothing names."""
+    values = [stand_in(parameter, given) for parameter in kernel.template if parameter.default is None]
+    known = [value for value in values if value is not None]
+    assumed = tuple(text for value in known for text in value.assumed)
+    return Instance(tuple(value.text for value in known), assumed) if len(known) == len(values) else None
 
 
-@frozen
-class _Scope:
-    """Where an argument stands: its function, and what that function's template parameters are."""
+def _instances(
+    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool
+) -> Iterator[Instance]:
+    for mention in _mentions(documents, kernel, given, stand_ins):
+        around = list(itertools.islice(_environments(documents, mention.scope, given, stand_ins, 0), _MOST))
+        for environment in around or ([{}] if stand_ins else []):
+            yield from _made(mention.scope.within(environment), kernel.template, kernel.parameters, mention)
 
-    document: Document
-    function: Node | None
-    environment: Mapping[str, str]
-    given: frozenset[str]
+
+def _mentions(
+    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool
+) -> Iterator[_Mention]:
+    macros = function_macros(documents)
+    word = kernel.name.encode()
+    for document in documents:
+        if word not in document.text and b"##" not in document.text:
+            continue
+        for expansion in expansions(document, macros, kernel.name):
+            root = document.tree.root_node
+            place = root.descendant_for_byte_range(expansion.offset, expansion.offset)
+            function = enclosing(place, "function_definition") if place is not None else None
+            scope = Scope(document, function, given, expansion.offset, expansion.document, stand_ins)
+            yield from _named_in(expansion.document, kernel, scope)
+        yield from _named_in(document, kernel, Scope(document, None, given, 0, None, stand_ins))
 
 
-def _instance(
-    scope: _Scope,
-    template: Sequence[TemplateParameter],
-    parameters: Sequence[Parameter],
-    written: Sequence[str],
-    arguments: Sequence[str],
-) -> list[str] | None:
+def _named_in(document: Document, kernel: Kernel, scope: Scope) -> Iterator[_Mention]:
+    """The places in a document (a file, or a macro call carried out) that name the kernel; launches first."""
+    launched = set()
+    for site in document.launches:
+        if site.kernel == kernel.name:
+            launched.add(site.span.start)
+            node = document.tree.root_node.descendant_for_byte_range(site.span.start, site.span.end)
+            yield _Mention(_at(scope, document, node), site.template_arguments, site.arguments)
+    if kernel.name.encode() not in document.text:
+        return
+    for named in captured(_NAMED, document.tree.root_node):
+        name, arguments = named.child_by_field_name("name"), named.child_by_field_name("arguments")
+        if name is None or node_text(document, name) != kernel.name:
+            continue
+        outer = enclosing(named, "call_expression")
+        if outer is None or outer.start_byte not in launched:
+            yield _Mention(_at(scope, document, named), tuple(_listed(document, arguments)), ())
+
+
+def _at(scope: Scope, document: Document, node: Node | None) -> Scope:
+    if node is None or scope.expanded is document:
+        return scope.at(node.start_byte if node is not None else 0)
+    function = enclosing(node, "function_definition")
+    return Scope(document, function, scope.given, node.start_byte, None, scope.stand_ins)
+
+
+def _made(
+    scope: Scope, template: Sequence[TemplateParameter], parameters: Sequence[Parameter], mention: "_Mention"
+) -> Iterator[Instance]:
     """The template arguments of a call: those written, then those that follow from the types of what is passed."""
-    known: list[str] = []
+    known: list[Sequence[Value]] = []
+    written = mention.written
     for place, parameter in enumerate(template):
         argument: str | None = written[place] if place < len(written) else None
         if argument is None and parameter.kind == "type":
-            argument = _deduced(scope, parameters, arguments, parameter.name)
-        if argument is None:
-            return known if all(rest.default is not None for rest in template[place:]) else None
-        resolved = _resolved(scope, argument)
-        if resolved is None:
-            return None
-        known.append(resolved)
-    return known
+            argument = deduced(scope, parameters, mention.passed, parameter.name)
+        if argument is None and parameter.default is not None:
+            break
+        values = resolved(scope, argument, parameter) if argument is not None else ()
+        if not values and scope.stand_ins:
+            values = [value] if (value := stand_in(parameter, scope.given)) is not None else []
+        if not values:
+            return
+        known.append(values)
+    else:
+        known += [resolved(scope, argument, None) for argument in written[len(template) :]]  # of a pack
+    for chosen in itertools.islice(itertools.product(*known), _MOST):
+        assumed = tuple(dict.fromkeys(text for value in chosen for text in value.assumed))
+        yield Instance(tuple(value.text for value in chosen), assumed)
 
 
-def _function(document: Document, span: Span) -> Node | None:
-    node = document.tree.root_node.descendant_for_byte_range(span.start, span.end)
-    return node if node is not None and node.type == "function_definition" else None
+Environment = Mapping[str, Value]
 
 
-def _environments(document: Document, function: Node, given: frozenset[str], depth: int) -> Iterator[Mapping[str, str]]:
-    """What the function's own template parameters stand for: one mapping for each call of it that fixes them."""
-    outer = function.parent
-    declarator = function.child_by_field_name("declarator")
-    if outer is None or outer.type != "template_declaration" or declarator is None:
+def _environments(
+    documents: Sequence[Document], scope: Scope, given: frozenset[str], stand_ins: bool, depth: int
+) -> Iterator[Environment]:
+    """What the template parameters of the function around stand for: one mapping for each place that fixes them."""
+    function = scope.function
+    outer = function.parent if function is not None else None
+    declarator = function.child_by_field_name("declarator") if function is not None else None
+    if function is None or outer is None or outer.type != "template_declaration" or declarator is None:
         yield {}
         return
-    template = tuple(template_parameters(document.text, outer))
-    parameters = tuple(parameters_of(document.text, declarator, document.blanks))
-    name = function_name(document.text, function)
-    for call in captured(_CALLS, document.tree.root_node) if depth < _DEPTH else ():
+    template = tuple(template_parameters(scope.document.text, outer))
+    parameters = tuple(parameters_of(scope.document.text, declarator, scope.document.blanks))
+    name = function_name(scope.document.text, function)
+    if name is None or depth >= _DEPTH:
+        return
+    for document in documents:
+        if name.encode() not in document.text:
+            continue
+        for mention in _called_in(document, name, function, given):
+            if mention.scope.function is not None and span_of(mention.scope.function) == span_of(function):
+                continue
+            for around in _environments(documents, mention.scope, given, stand_ins, depth + 1):
+                for made in _made(mention.scope.within(around), template, parameters, mention):
+                    yield {p.name: Value(text) for p, text in zip(template, made.arguments, strict=False)}
+
+
+def _called_in(document: Document, name: str, function: Node, given: frozenset[str]) -> Iterator[_Mention]:
+    """The calls and the explicit instantiations of a function."""
+    seen: set[int] = set()
+    for call in captured(_CALLS, document.tree.root_node):
         called = call.child_by_field_name("function")
         own = called.child_by_field_name("name") if called and called.type == "template_function" else called
-        caller = enclosing(call, "function_definition")
-        if own is None or node_text(document, own) != name or caller is None or caller.id == function.id:
+        if own is None or called is None or node_text(document, own) != name:
             continue
-        written = _listed(document, called.child_by_field_name("arguments") if called else None)
-        arguments = _listed(document, call.child_by_field_name("arguments"))
-        for around in _environments(document, caller, given, depth + 1):
-            known = _instance(_Scope(document, caller, around, given), template, parameters, written, arguments)
-            if known is not None:
-                yield {parameter.name: text for parameter, text in zip(template, known, strict=False)}
+        seen.add(called.start_byte)
+        scope = Scope(document, enclosing(call, "function_definition"), given, call.start_byte, None, False)
+        written = tuple(_listed(document, called.child_by_field_name("arguments")))
+        yield _Mention(scope, written, tuple(_listed(document, call.child_by_field_name("arguments"))))
+    for named in captured(_NAMED, document.tree.root_node):
+        own = named.child_by_field_name("name")
+        if named.start_byte in seen or own is None or node_text(document, own) != name:
+            continue
+        scope = Scope(document, enclosing(named, "function_definition"), given, named.start_byte, None, False)
+        yield _Mention(scope, tuple(_listed(document, named.child_by_field_name("arguments"))), ())
 
 
 def _listed(document: Document, node: Node | None) -> list[str]:
     return [node_text(document, child) for child in node.named_children if child.type != "comment"] if node else []
-
-
-def _resolved(scope: _Scope, argument: str) -> str | None:
-    """The argument in names that hold at file level: template parameters and local constants become their values."""
-    qualified = _qualified(scope, argument)
-    for name in names_in(argument.encode()):
-        if name in _BUILTIN or _VECTOR.match(name):
-            continue
-        value = scope.environment.get(name) or _local_constant(scope, name)
-        if value is not None:
-            argument = re.sub(rf"\b{re.escape(name)}\b", value.replace("\\", r"\\"), argument)
-        elif name not in qualified and (name not in scope.given or _is_parameter(scope, name)):
-            return None
-    return argument
-
-
-def _qualified(scope: _Scope, argument: str) -> frozenset[str]:
-    """The parts of names such as ``ops::Square``, ``Policy::TILE`` of which one is known: a namespace is no item."""
-    chains = [names_in(chain.encode()) for chain in _QUALIFIED.findall(argument)]
-    known = {name for chain in chains for name in chain if name in scope.environment or name in scope.given}
-    known = {name for name in known if name in scope.environment or not _is_parameter(scope, name)}
-    return frozenset(name for chain in chains if chain & known for name in chain)
-
-
-def _local_constant(scope: _Scope, name: str) -> str | None:
-    if scope.function is None:
-        return None
-    written = node_text(scope.document, scope.function)
-    found = re.search(rf"\bconst(?:expr)?\s+(?:\w+\s+){{1,2}}{re.escape(name)}\s*=\s*([^;,]+);", written)
-    value = found.group(1).strip() if found else ""
-    return f"({value})" if _NUMBER.match(value) and not names_in(value.encode()) else None
-
-
-def _is_parameter(scope: _Scope, name: str) -> bool:
-    outer = scope.function.parent if scope.function else None
-    if outer is None or outer.type != "template_declaration":
-        return False
-    return any(parameter.name == name for parameter in template_parameters(scope.document.text, outer))
-
-
-def _deduced(scope: _Scope, parameters: Sequence[Parameter], arguments: Sequence[str], name: str) -> str | None:
-    """The type for ``T`` of a parameter ``T *x`` or ``T x``, from the declaration of the variable that is passed."""
-    for parameter, argument in zip(parameters, arguments, strict=False):
-        if parameter.element != name or scope.function is None:
-            continue
-        if (made := _CONSTRUCTED.match(argument)) and made.group(2) in scope.given:
-            return made.group(1)
-        outermost = enclosing(scope.function, "template_declaration") or scope.function
-        for node in descendants(outermost, *_DECLARING):
-            kind = node.child_by_field_name("type")
-            for declarator in node.children_by_field_name("declarator"):
-                declared = declared_name(declarator)
-                if kind is not None and declared is not None and node_text(scope.document, declared) == argument:
-                    written = node_text(scope.document, kind)
-                    return None if written == "auto" else written
-    return None

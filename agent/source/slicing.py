@@ -6,22 +6,24 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from agent.source.document import Document
+from agent.source.document import Document, read
 from agent.source.errors import SliceError, SourceError, UnknownKernel
 from agent.source.includes import is_missed, kept_header, local_header
-from agent.source.instances import name_expression
+from agent.source.instances import expressions
 from agent.source.items import Block, Conditional, Entry, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
 from agent.source.names import KEYWORDS, names_in
 from agent.source.nodes import kernel_node
 from agent.source.stripping import device_text
 from agent.source.substitutes import prologue
+from agent.source.workspace import includers
 from agent.source.writing import Writer
 
 _STD = re.compile(r"\bstd\s*::\s*(\w+)")
 # a branch that is only there when one macro is defined
 _NEEDS = re.compile(r"#\s*(?:ifdef\s+(\w+)|(?:el)?if\s+defined\s*\(?\s*(\w+)\s*\)?$|(?:el)?if\s+([A-Za-z_]\w*)$)")
 _DEPTH = 32
+_INCLUDERS = 12
 
 
 @frozen
@@ -32,7 +34,9 @@ class Slice:
     ``__constant__`` and ``__device__`` variables in it, qualified. ``dropped`` says what was
     left out and why: headers that were not found, kernels inside an ``#ifdef`` of an undefined macro. ``relaxed``
     names ``constexpr`` functions that got a ``__device__``, which NVRTC wants and nvcc does not: those that constants
-    need, and with ``--expt-relaxed-constexpr`` those that device code calls.
+    need, and with ``--expt-relaxed-constexpr`` those that device code calls. ``context`` is the file that includes the
+    kernels' own and as which it is read, ``path`` the kernels' own. ``assumed`` says what was put in for template
+    arguments that nothing fixes.
     """
 
     text: str
@@ -42,6 +46,8 @@ class Slice:
     path: str
     dropped: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
+    context: str = ""
+    assumed: tuple[str, ...] = ()
 
 
 @frozen(eq=False)
@@ -59,17 +65,25 @@ class _Unit:
 
 
 def device_slice(
-    document: Document, names: Sequence[str], folders: Sequence[str] = (), relaxed_constexpr: bool = False
+    document: Document,
+    names: Sequence[str],
+    folders: Sequence[str] = (),
+    relaxed_constexpr: bool = False,
+    alone: bool = False,
+    stand_ins: bool = False,
 ) -> Slice:
     """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders,
     ``relaxed_constexpr`` says that the user's nvcc gets ``--expt-relaxed-constexpr``.
 
+    A file that others of its workspace include is read as one of them sees it, but for ``alone``. With ``stand_ins``
+    something is put in for template arguments that nothing in sight fixes.
+
     Raises UnknownKernel, and SliceError for a kernel that the parser lost or a template without known arguments.
     """
     dropped: list[str] = []
-    unit = _load(document, folders, dropped, {str(Path(document.path).resolve())}, 0)
-    found = list(_items(unit, unit.entries, frozenset(), ()))
-    expressions = tuple(_expression(unit, name, found) for name in names)
+    unit, found = _read(document, names, folders, dropped, alone)
+    named = tuple(_named(document, unit, name, found, stand_ins)[0] for name in names)
+    expressions = tuple(expression for expression, _ in named)
     roots = frozenset().union(*(names_in(name.encode()) for name in expressions))
     # a macro by the name of a keyword changes all code behind it
     roots |= frozenset(name for each in found if each.item.kind == "macro" for name in each.item.gives & KEYWORDS)
@@ -97,10 +111,50 @@ def device_slice(
         path=document.path,
         dropped=tuple(dropped),
         relaxed=tuple(dict.fromkeys(output.relaxed)),
+        context=unit.document.path if unit.document is not document else "",
+        assumed=tuple(text for _, assumed in named for text in assumed),
     )
 
 
-def _load(document: Document, folders: Sequence[str], dropped: list[str], seen: set[str], depth: int) -> _Unit:
+def kernel_instances(
+    document: Document, name: str, folders: Sequence[str] = (), alone: bool = False, stand_ins: bool = False
+) -> tuple[str, ...]:
+    """The names of every instance of a kernel that its file, or a file that includes it, launches or otherwise names
+    (at most 16); the kernel's own name where it is no template. Raises as :func:`device_slice` does."""
+    unit, found = _read(document, [name], folders, [], alone)
+    return tuple(expression for expression, _ in _named(document, unit, name, found, stand_ins))
+
+
+def _read(
+    document: Document, names: Sequence[str], folders: Sequence[str], dropped: list[str], alone: bool
+) -> "tuple[_Unit, list[_Found]]":
+    """The unit in which the kernels are read, and its items."""
+    for context in () if alone else _contexts(document, names):
+        missed: list[str] = []
+        unit = _load(context, folders, missed, {str(Path(context.path).resolve())}, 0, document)
+        if any(part is document for part in unit.documents()):
+            dropped += missed
+            return unit, list(_items(unit, unit.entries, frozenset(), ()))
+    unit = _load(document, folders, dropped, {str(Path(document.path).resolve())}, 0, document)
+    return unit, list(_items(unit, unit.entries, frozenset(), ()))
+
+
+def _contexts(document: Document, names: Sequence[str]) -> Iterator[Document]:
+    """The files that include this one: those first that name one of the kernels."""
+    bare = [_bare(name).encode() for name in names]
+    others = []
+    for place in includers(document.path)[:_INCLUDERS]:
+        try:
+            others.append(read(place))
+        except SourceError:
+            continue
+    return iter(sorted(others, key=lambda other: not any(name in other.text for name in bare)))
+
+
+def _load(
+    document: Document, folders: Sequence[str], dropped: list[str], seen: set[str], depth: int, own: Document
+) -> _Unit:
+    """The document with all that it includes; ``own`` is in memory and not read again."""
     unit = _Unit(document, entries(document))
     for include in _includes(unit.entries):
         if kept_header(include, frozenset()) is not None:
@@ -114,7 +168,8 @@ def _load(document: Document, folders: Sequence[str], dropped: list[str], seen: 
         place = str(Path(header.path).resolve())
         if place not in seen and depth < _DEPTH:
             seen.add(place)
-            unit.headers[include.span.start] = _load(header, folders, dropped, seen, depth + 1)
+            header = own if own.path and place == str(Path(own.path).resolve()) else header
+            unit.headers[include.span.start] = _load(header, folders, dropped, seen, depth + 1, own)
     return unit
 
 
@@ -180,9 +235,12 @@ def _bare(expression: str) -> str:
     return re.split(r"[<(]", expression.rpartition("))")[2] or expression)[0].rpartition("::")[2]
 
 
-def _expression(unit: _Unit, name: str, found: Sequence[_Found]) -> str:
+def _named(
+    document: Document, unit: _Unit, name: str, found: Sequence[_Found], stand_ins: bool
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """NVRTC's expressions for a kernel, one for each of its instances, with what is assumed in each."""
     base, bracket, arguments = name.partition("<")
-    kernel, home = _find(unit, base)
+    kernel, home = _find(document, unit, base)
     given = _given(found)
     if kernel.damage is not None:
         try:
@@ -190,12 +248,12 @@ def _expression(unit: _Unit, name: str, found: Sequence[_Found]) -> str:
         except SourceError:
             raise SliceError(f"{kernel.qualified_name} cannot be compiled alone: {kernel.damage}") from None
     if bracket:
-        return f"{kernel.qualified_name}<{arguments}"
-    expression = name_expression(unit.document, home, kernel, given)
+        return ((f"{kernel.qualified_name}<{arguments}", ()),)
     if kernel.template or sum(_defines(each.item, kernel.name) for each in found) < 2:
-        return expression
+        return expressions(tuple(unit.documents()), kernel, given, stand_ins)
     # an overload is named by a cast to its type
-    return f"(void(*)({', '.join(parameter.type for parameter in kernel.parameters)})){expression}"
+    types = ", ".join(parameter.type for parameter in kernel.parameters)
+    return ((f"(void(*)({types})){kernel.qualified_name}", ()),)
 
 
 def _defines(item: Item, name: str) -> bool:
@@ -207,9 +265,9 @@ def _defines(item: Item, name: str) -> bool:
     )
 
 
-def _find(unit: _Unit, name: str) -> tuple[Kernel, Document]:
+def _find(own: Document, unit: _Unit, name: str) -> tuple[Kernel, Document]:
     try:
-        return unit.document.kernel(name), unit.document
+        return own.kernel(name), own
     except UnknownKernel:
         for document in unit.documents():
             for kernel in document.kernels:
