@@ -10,8 +10,8 @@ from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.source.nodes import text_of
 from agent.workload import dtypes
-from agent.workload.expression import build, number
-from agent.workload.static import conversion, hints, launching, library, runtime
+from agent.workload.expression import number
+from agent.workload.static import conversion, hints, launching, library, parts, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
 from agent.workload.static.values import (
@@ -21,6 +21,7 @@ from agent.workload.static.values import (
     Memory,
     Pointer,
     Random,
+    Record,
     Ref,
     Scalar,
     Unknown,
@@ -171,8 +172,9 @@ def forget(value: Value, reason: str, line: int, facts: Facts, state: State) -> 
     """Something may have changed what ``value`` points to."""
     if isinstance(value, Ref):
         state.cells[value.cell] = Unknown(reason, line)
+        parts.forget(value.cell, reason, line, facts, state)
     elif isinstance(value, Pointer):
-        state.contents[value.memory] = Content("external")
+        parts.refill(value.memory, Content("external"), facts, state)
 
 
 def store_element(target: Node, value: Value, facts: Facts, state: State) -> None:
@@ -181,19 +183,21 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
     if not isinstance(holder, Pointer):
         return
     memory = holder.memory
-    constant = isinstance(index, Scalar) and index.expression.constant is not None
-    if constant and isinstance(value, Pointer | Scalar):
-        assert isinstance(index, Scalar)
-        place = (memory, str(build("+", (holder.offset, index.expression))))
-        if place not in facts.elements:
-            facts.elements[place] = facts.member(-memory - 1, place[1], f"{facts.memories[memory].name}[{place[1]}]")
-        state.cells[facts.elements[place]] = value
+    place = parts.element(holder, index, facts, make=True)
+    if place is None:
+        reason = f"`{facts.node_text(target)}` is set, and which element that is is not known"
+        parts.forget(parts.of_memory(memory), reason, facts.line(target), facts, state)
+    elif isinstance(value, Record):
+        parts.copy(value.cell, place, facts, state)
+    else:
+        state.cells[place] = value
     if facts.memories[memory].space != "device":
         hints.note_store(memory, value, target, facts, state)
 
 
-def store_through(target: Node, value: Value, facts: Facts, state: State) -> None:
-    """``*p = value``, ``a[i].x = value``: a hint of what the memory holds, or that nothing is known."""
+def store_through(target: Node, value: Value, facts: Facts, state: State, known: bool = False) -> None:
+    """``*p = value``, ``a[i].x = value``: a hint of what the memory holds, or that nothing is known. ``known`` says
+    that the part which is set is a variable of its own, so that the others keep what they are."""
     member = False
     while target.type in ("field_expression", "parenthesized_expression"):
         member = member or target.type == "field_expression"
@@ -208,6 +212,9 @@ def store_through(target: Node, value: Value, facts: Facts, state: State) -> Non
         held = ev.evaluate(target, facts, state)
     if isinstance(held, Pointer) and facts.memories[held.memory].space != "device":
         stored = Unknown("a member is set") if member else value
+        reason = f"`{facts.node_text(target)}` is set, and which element that is is not known"
+        if not known:
+            parts.forget(parts.of_memory(held.memory), reason, facts.line(target), facts, state)
         hints.note_store(held.memory, stored, target, facts, state)
 
 

@@ -7,10 +7,10 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls, hints, library, members
+from agent.workload.static import arguments, calls, hints, library, members, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import Content, Pointer, Record, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
 _STORAGE = re.compile(
@@ -75,16 +75,17 @@ def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Fac
     bare = type_text.split("::")[-1].strip()
     values: list[Value] = []
     if node is not None and node.type in ("argument_list", "initializer_list"):
-        parts = [part for part in node.named_children if part.type != "comment"]
-        values = [ev.evaluate(part, facts, state) for part in parts]
+        given = [part for part in node.named_children if part.type != "comment"]
+        values = [ev.evaluate(part, facts, state) for part in given]
         if node.type == "initializer_list" and bare != "dim3" and "array" not in type_text and "vector" in type_text:
-            values = [Scalar(number(len(parts)))]
+            values = [Scalar(number(len(given)))]
     elif node is not None:
         values = [ev.evaluate(node, facts, state)]
     if bare == "dim3":
         return library.make_dim3(values)
     known = library.container(type_text, name, values, line, facts, state) or hints.distribution(type_text, values)
     if isinstance(known, Pointer) and node is not None and node.type == "initializer_list":
+        _list_elements(known, name, known.element, node, facts, state)
         state.contents[known.memory] = _initialised(node, Scalar(number(len(_listed(node)))), facts, state)
     if known is not None:
         return known
@@ -160,11 +161,20 @@ def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | No
     if value_node is not None:
         state.contents[pointer.memory] = _initialised(value_node, count, facts, state) if not stars else Content("host")
     facts.declare(name, pointer, element + "[]", state)
-    if stars:
-        for index, part in enumerate(_listed(value_node)):
-            place = (pointer.memory, str(index))
-            facts.elements[place] = facts.member(-pointer.memory - 1, str(index), f"{name}[{index}]")
-            state.cells[facts.elements[place]] = ev.evaluate(part, facts, state)
+    _list_elements(pointer, name, type_text + "*" * stars, value_node, facts, state)
+
+
+def _list_elements(pointer: Pointer, name: str, element: str, node: Node | None, facts: Facts, state: State) -> None:
+    """The elements that an initialiser lists, each by itself; those of structs by their members."""
+    listed = _listed(node)
+    if len(listed) > MAX_LISTED:
+        return
+    for index, part in enumerate(listed):
+        cell = parts.member(parts.of_memory(pointer.memory), str(index), f"{name}[{index}]", facts)
+        facts.types[cell] = element
+        if part.type == "initializer_list" and members.fill(cell, element, part, facts, state, facts.line(part)):
+            continue
+        state.cells[cell] = ev.evaluate(part, facts, state)
 
 
 def _initialised(node: Node, count: Value, facts: Facts, state: State) -> Content:
@@ -198,7 +208,9 @@ def bind_parameter(parameter: Node, value: Value | None, shared: int | None, fac
             value = ev.evaluate(default, facts, state)
         stars = _stars(declarator) + (declarator is not None and _array(declarator) is not None)
         cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
-        if value is not None:
+        if isinstance(value, Record):
+            parts.copy(value.cell, cell, facts, state)
+        elif value is not None:
             state.cells[cell] = value
             if arguments.is_asked(value) or (isinstance(value, Scalar) and value.expression.constant is not None):
                 ev.set_cell(cell, value, facts, state, line)

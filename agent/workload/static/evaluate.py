@@ -10,7 +10,7 @@ from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, hints, streams
+from agent.workload.static import arguments, calls, hints, parts, streams
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
@@ -18,6 +18,7 @@ from agent.workload.static.values import (
     Pointer,
     Properties,
     Random,
+    Record,
     Ref,
     Scalar,
     Unknown,
@@ -108,10 +109,10 @@ def _number(node: Node, facts: Facts, state: State) -> Value:
 
 
 def _inner(node: Node, facts: Facts, state: State) -> Value:
-    parts = [part for part in node.named_children if part.type != "comment"]
-    if not parts:
+    inside = [part for part in node.named_children if part.type != "comment"]
+    if not inside:
         return Unknown("nothing stands here", facts.line(node))
-    return evaluate(parts[-1], facts, state)
+    return evaluate(inside[-1], facts, state)
 
 
 def _comma(node: Node, facts: Facts, state: State) -> Value:
@@ -129,7 +130,7 @@ def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
     if cell is None and "::" in name:
         cell = facts.find(name.split("::")[-1])
     if cell is not None:
-        return state.cells.get(cell, Unknown(f"`{name}` has no value yet", line))
+        return parts.record(cell, state.cells.get(cell, Unknown(f"`{name}` has no value yet", line)), facts)
     macro = facts.macro(name)
     if macro is not None and macro.parameters is None:
         return _macro(macro, line, facts, state)
@@ -241,7 +242,9 @@ def _address(node: Node, facts: Facts, state: State) -> Value:
 
 def dereference(value: Value, facts: Facts, state: State, line: int) -> Value:
     if isinstance(value, Ref):
-        return state.cells.get(value.cell, Unknown("a variable without value", line))
+        return parts.record(value.cell, state.cells.get(value.cell, Unknown("a variable without value", line)), facts)
+    if isinstance(value, Pointer) and (cell := parts.element(value, ZERO, facts)) is not None and cell in state.cells:
+        return parts.record(cell, state.cells[cell], facts)
     return value if isinstance(value, Unknown) else Unknown("it is read from memory", line)
 
 
@@ -254,6 +257,8 @@ def cell_of(node: Node, facts: Facts, state: State) -> int | None:
     if node.type == "pointer_expression" and facts.node_text(node.children[0]) == "*":
         inner = child(node, "argument")
         value = evaluate(inner, facts, state) if inner is not None else None
+        if isinstance(value, Pointer):
+            return parts.element(value, ZERO, facts, make=True)
         return value.cell if isinstance(value, Ref) else None
     if node.type == "parenthesized_expression" and node.named_children:
         return cell_of(node.named_children[0], facts, state)
@@ -263,22 +268,32 @@ def cell_of(node: Node, facts: Facts, state: State) -> int | None:
 def _member_cell(node: Node, facts: Facts, state: State) -> int | None:
     """Members are variables of their own, called ``s.x``; they come to be when first named."""
     base, member = child(node, "argument"), child(node, "field")
-    if base is None or member is None or base.type not in ("identifier", "field_expression", "this"):
-        return None
-    owner = facts.find(facts.node_text(base)) if base.type == "identifier" else _member_cell(base, facts, state)
-    if owner is None:
-        return None
-    held = state.cells.get(owner)
-    if isinstance(held, Ref):
-        owner = held.cell
-    elif isinstance(held, Pointer | Dim3 | Properties):
+    owner = _owner(base, facts, state) if base is not None else None
+    if owner is None or member is None:
         return None
     name = f"{facts.names[owner]}.{facts.node_text(member)}"
-    known = facts.members.get((owner, facts.node_text(member)))
-    if known is None:
-        known = facts.member(owner, facts.node_text(member), name)
-        state.cells[known] = Unknown(f"nothing that is followed sets `{name}`", facts.line(node))
+    known = parts.member(owner, facts.node_text(member), name, facts)
+    state.cells.setdefault(known, Unknown(f"nothing that is followed sets `{name}`", facts.line(node)))
     return known
+
+
+def _owner(base: Node, facts: Facts, state: State) -> int | None:
+    """The struct whose member is named: a variable, what a pointer leads to, or an element of an array."""
+    while base.type == "parenthesized_expression" and base.named_children:
+        base = base.named_children[0]
+    if base.type == "subscript_expression":
+        holder, index = subscript(base, facts, state)
+        owner = parts.element(holder, index, facts, make=True) if isinstance(holder, Pointer) else None
+    elif base.type in ("identifier", "field_expression", "pointer_expression"):
+        owner = cell_of(base, facts, state)
+    else:
+        return None
+    held = state.cells.get(owner) if owner is not None else None
+    if isinstance(held, Ref):
+        return held.cell
+    if isinstance(held, Pointer):
+        return parts.element(held, ZERO, facts, make=True)
+    return None if isinstance(held, Dim3 | Properties | Scalar) else owner
 
 
 def _field(node: Node, facts: Facts, state: State) -> Value:
@@ -288,14 +303,15 @@ def _field(node: Node, facts: Facts, state: State) -> Value:
     name = facts.node_text(member)
     owner = evaluate(base, facts, state) if base.type in ("identifier", "field_expression") else None
     if isinstance(owner, Dim3):
-        parts: Mapping[str, Value] = {"x": owner.x, "y": owner.y, "z": owner.z}
-        return parts.get(name, Unknown(f"a dim3 has no `{name}`"))
+        axes: Mapping[str, Value] = {"x": owner.x, "y": owner.y, "z": owner.z}
+        return axes.get(name, Unknown(f"a dim3 has no `{name}`"))
     if isinstance(owner, Properties):
         return _property(name, facts.line(node), facts)
     cell = _member_cell(node, facts, state)
     if cell is None:
         return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
-    return state.cells.get(cell, Unknown(f"`{facts.names[cell]}` has no value yet", facts.line(node)))
+    held = state.cells.get(cell, Unknown(f"`{facts.names[cell]}` has no value yet", facts.line(node)))
+    return parts.record(cell, held, facts)
 
 
 def _property(name: str, line: int, facts: Facts) -> Value:
@@ -324,17 +340,12 @@ def _subscript(node: Node, facts: Facts, state: State) -> Value:
     if text == "argv":
         return Unknown(f"it comes from the command line (`{_short(facts, node)}`)", facts.line(node))
     holder, index = subscript(node, facts, state)
-    element = _element_cell(node, holder, index, facts)
-    if element is not None and element in state.cells:
-        return state.cells[element]
+    element = parts.element(holder, index, facts) if isinstance(holder, Pointer) else None
+    if element is not None:
+        held = parts.record(element, state.cells.get(element, Unknown("")), facts)
+        if element in state.cells or isinstance(held, Record):
+            return held
     return Unknown(f"`{_short(facts, node)}` is read from memory", facts.line(node))
-
-
-def _element_cell(node: Node, holder: Value, index: Value, facts: Facts) -> int | None:
-    """The variable that stands for one element of a host array of pointers or numbers, at a constant index."""
-    if not isinstance(holder, Pointer) or not isinstance(index, Scalar) or index.expression.constant is None:
-        return None
-    return facts.elements.get((holder.memory, str(build("+", (holder.offset, index.expression)))))
 
 
 def _conditional(node: Node, facts: Facts, state: State) -> Value:
@@ -408,6 +419,8 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
     else:
         line = facts.line(node)
         set_cell(cell, value, facts, state, line, arguments.origin(facts.node_text(node), line, facts))
+        if target.type != "identifier":
+            calls.store_through(target, value, facts, state, known=True)
 
 
 def _with_part(held: Dim3, part: str, value: Scalar | Unknown) -> Dim3:
@@ -422,6 +435,11 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
         value = Unknown(arguments.MARK, line)
     if arguments.is_asked(value):
         value = arguments.root(facts.names[cell], value, facts)
+    if isinstance(value, Record):
+        parts.copy(value.cell, cell, facts, state)
+        state.cells[cell] = Unknown("it is a struct", line)
+        return
+    parts.forget(cell, f"`{facts.names[cell]}` is set as a whole", line, facts, state)
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
         value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):
@@ -441,8 +459,8 @@ def _new(node: Node, facts: Facts, state: State) -> Value:
 
 
 def _initializer(node: Node, facts: Facts, state: State) -> Value:
-    parts = [part for part in node.named_children if part.type != "comment"]
-    return evaluate(parts[0], facts, state) if len(parts) == 1 else Unknown("a list of values", facts.line(node))
+    listed = [part for part in node.named_children if part.type != "comment"]
+    return evaluate(listed[0], facts, state) if len(listed) == 1 else Unknown("a list of values", facts.line(node))
 
 
 def math_call(name: str, values: list[Value]) -> Value | None:

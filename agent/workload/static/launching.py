@@ -3,7 +3,7 @@
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload.static import calls
+from agent.workload.static import calls, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, LaunchItem, Pointer, Unknown, Value
@@ -14,20 +14,20 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
     """Record ``k<<<grid, block, shared>>>(arguments)``; afterwards what its pointers lead to may have changed."""
     callee, arguments = child(node, "function"), child(node, "arguments")
     configuration = next(part for part in node.children if part.type == "kernel_call_syntax")
-    parts = [part for part in configuration.named_children if part.type != "comment"]
-    if callee is None or len(parts) < 2:
+    dimensions = [part for part in configuration.named_children if part.type != "comment"]
+    if callee is None or len(dimensions) < 2:
         return Unknown("a broken launch", facts.line(node))
     name, template = split_name(facts.node_text(callee))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
     values = tuple(ev.evaluate(part, facts, state) for part in given)
-    grid, block = (calls.dim3_of(_dimension(part, facts, state)) for part in parts[:2])
+    grid, block = (calls.dim3_of(_dimension(part, facts, state)) for part in dimensions[:2])
     facts.items.append(
         LaunchItem(
             name.split("::")[-1],
             tuple(_template_argument(text, facts.line(node), facts, state) for text in template),
             grid,
             block,
-            ev.as_scalar(ev.evaluate(parts[2], facts, state)) if len(parts) > 2 else ev.ZERO,
+            ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ev.ZERO,
             values,
             facts.line(node),
             dict(state.contents),
@@ -37,7 +37,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
     for value in values:
         if isinstance(value, Pointer):
             domain = state.contents[value.memory].domain
-            state.contents[value.memory] = Content("kernel", domain)
+            parts.refill(value.memory, Content("kernel", domain), facts, state)
     return ev.ZERO
 
 

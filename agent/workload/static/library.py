@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import arguments, calls, conversion, hints, runtime
+from agent.workload.static import arguments, calls, conversion, hints, parts, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -171,7 +171,7 @@ def method(node: Node, callee: Node, given: list[Node], facts: Facts, state: Sta
                 state.cells[cell] = made
             return ev.ZERO
         if name in ("push_back", "emplace_back", "insert", "reserve", "clear"):
-            state.contents[owner.memory] = Content("external")
+            parts.refill(owner.memory, Content("external"), facts, state)
             if name != "reserve" and owner_node is not None:
                 calls_cell = ev.cell_of(owner_node, facts, state)
                 if calls_cell is not None:
@@ -210,5 +210,5 @@ def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: S
         return ev.ZERO
     if domain is not None and domain.kind == "constant" and target.offset != number(0):
         domain = None
-    state.contents[target.memory] = Content("host", domain)
+    parts.refill(target.memory, Content("host", domain), facts, state)
     return ev.ZERO

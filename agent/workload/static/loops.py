@@ -9,7 +9,7 @@ from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
-from agent.workload.static import contents, streams
+from agent.workload.static import contents, parts, streams
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import is_interesting, run
 from agent.workload.static.state import Facts, State
@@ -90,7 +90,12 @@ def _filling(node: Node, changed: list[int], facts: Facts, state: State) -> None
         run(body, facts, fork)
         facts.conditional -= 1
     state.contents = fork.contents
-    _forget(changed, facts.line(node), facts, state)
+    _forget([*changed, *_differing(state.cells, fork.cells, changed)], facts.line(node), facts, state)
+
+
+def _differing(before: dict[int, Value], after: dict[int, Value], changed: list[int]) -> list[int]:
+    """Variables that a turn changed by another way than by their name: by address, as part of a struct or an array."""
+    return [cell for cell, held in before.items() if cell not in changed and after.get(cell) != held]
 
 
 def _walk_elements(node: Node, facts: Facts, state: State) -> None:
@@ -102,7 +107,7 @@ def _walk_elements(node: Node, facts: Facts, state: State) -> None:
     constant = "const" in facts.node_text(node).split(":")[0] or type_node is None
     held = ev.evaluate(right, facts, state)
     if "&" in facts.node_text(declarator) and not constant and isinstance(held, Pointer):
-        state.contents[held.memory] = Content("host")
+        parts.refill(held.memory, Content("host"), facts, state)
 
 
 def _forget(changed: list[int], line: int, facts: Facts, state: State) -> None:
@@ -166,7 +171,9 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
     before = state.cells
     state.cells, state.contents = after.cells, after.contents
     swapped = {m for part in items if isinstance(part, LoopItem) for pair in part.swaps for m in pair}
-    _forget([cell for cell in changed if not _is_fixed(cell, changed, swapped, state)], line, facts, state)
+    others = [cell for cell in _differing(before, state.cells, changed) if not isinstance(before[cell], Unknown)]
+    gone = [cell for cell in (*changed, *others) if not _is_fixed(cell, changed, swapped, state)]
+    _forget(gone, line, facts, state)
     # Behind the exchanges a pointer goes by its own name, as in the plan, where a name stands for what it now holds.
     for cell in changed:
         held = before.get(cell)

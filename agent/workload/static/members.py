@@ -9,6 +9,7 @@ from tree_sitter import Node
 from agent.source.nodes import descendants, text_of
 from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
+from agent.workload.static import parts
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Value
 
@@ -34,7 +35,7 @@ def fill(owner: int, type_text: str, node: Node | None, facts: Facts, state: Sta
     for member in members:
         value = _value(member, told, node is not None, facts, state)
         if value is not None:
-            cell = facts.member(owner, member.name, f"{facts.names[owner]}.{member.name}")
+            cell = parts.member(owner, member.name, f"{facts.names[owner]}.{member.name}", facts)
             facts.types[cell] = member.type
             ev.set_cell(cell, value, facts, state, line)
     return True
@@ -53,11 +54,11 @@ def _listed(node: Node | None, members: list[Member], facts: Facts) -> dict[str,
     """Which part of a list is for which member; None where that is not plain."""
     if node is not None and node.type != "initializer_list":
         return None
-    parts = [part for part in node.named_children if part.type != "comment"] if node is not None else []
-    if len(parts) > len(members) or any(part.type == "initializer_list" for part in parts):
+    listed = [part for part in node.named_children if part.type != "comment"] if node is not None else []
+    if len(listed) > len(members) or any(part.type == "initializer_list" for part in listed):
         return None  # a struct in the struct
     found = {}
-    for place, part in enumerate(parts):
+    for place, part in enumerate(listed):
         name, value = members[place].name, part
         if part.type == "initializer_pair":
             designator, given = child(part, "designator"), child(part, "value")

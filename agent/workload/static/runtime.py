@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, number
-from agent.workload.static import calls
+from agent.workload.static import calls, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.hints import domain_of
 from agent.workload.static.state import Facts, State, plain_name
@@ -104,7 +104,7 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     domain = content.domain if content.kind != "zeros" else Domain("zeros", given=True)
     if domain is not None and domain.kind == "constant" and not _is_whole(target, values[2], facts):
         domain = None  # some elements hold something else
-    state.contents[target.memory] = Content("host", domain)
+    parts.refill(target.memory, Content("host", domain), facts, state)
     return ev.ZERO
 
 
@@ -127,9 +127,8 @@ def _set(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         constant = byte.constant if byte is not None else None
         whole = _is_whole(values[0], values[2], facts)
         kind = ("zeros" if constant == 0 else "byte") if whole else "external"
-        state.contents[memory] = Content(
-            kind, None, constant % 256 if kind == "byte" and isinstance(constant, int) else None
-        )
+        told = constant % 256 if kind == "byte" and isinstance(constant, int) else None
+        parts.refill(memory, Content(kind, None, told), facts, state)
         if isinstance(constant, int) and whole and facts.memories[memory].space != "host":
             facts.items.append(FillItem(memory, constant % 256, facts.line(node)))
     return ev.ZERO

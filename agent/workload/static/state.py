@@ -86,8 +86,7 @@ class Facts:
     scopes: list[dict[str, int]] = field(factory=lambda: [{}])
     types: dict[int, str] = field(factory=dict)
     names: dict[int, str] = field(factory=dict)
-    members: dict[tuple[int, str], int] = field(factory=dict)
-    elements: dict[tuple[int, str], int] = field(factory=dict)
+    parts: dict[int, dict[str, int]] = field(factory=dict)
     symbol_contents: dict[str, Content] = field(factory=dict)
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
@@ -191,12 +190,11 @@ class Facts:
         state.cells[cell] = value
         return cell
 
-    def member(self, owner: int, name: str, full_name: str) -> int:
-        """The variable that stands for a member of a struct."""
+    def part(self, full_name: str) -> int:
+        """A new variable that stands for a member of a struct or an element of an array."""
         cell = len(self.names)
         self.names[cell] = full_name
         self.types[cell] = ""
-        self.members[owner, name] = cell
         return cell
 
     def find(self, name: str) -> int | None:

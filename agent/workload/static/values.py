@@ -38,6 +38,13 @@ class Ref:
 
 
 @frozen
+class Record:
+    """The struct that a variable is: its members are variables of their own."""
+
+    cell: int
+
+
+@frozen
 class Dim3:
     x: "Scalar | Unknown"
     y: "Scalar | Unknown"
@@ -63,7 +70,7 @@ class Random:
     domain: Domain
 
 
-Value = Unknown | Scalar | Pointer | Ref | Dim3 | Properties | Distribution | Random
+Value = Unknown | Scalar | Pointer | Ref | Record | Dim3 | Properties | Distribution | Random
 
 
 @frozen

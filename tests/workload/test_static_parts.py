@@ -1,0 +1,74 @@
+"""Members of structs and elements of host arrays that give sizes, and what may have changed them."""
+
+import pytest
+
+from agent.source.document import parse
+from agent.workload.errors import NoWorkload
+from agent.workload.static import infer
+
+HEAD = """
+struct Shape { int rows; int cols; };
+struct Config { Shape shape; float scale; };
+__global__ void k(float* p, int n) { if (threadIdx.x < n) p[threadIdx.x] = 1; }
+"""
+
+
+def elements(body: str, head: str = "") -> int:
+    """The elements of the buffer that ``int n`` sizes at the end of ``body``."""
+    launch = "float* p; cudaMalloc(&p, n * sizeof(float)); k<<<1, 64>>>(p, n);"
+    document = parse(f"{HEAD}{head}int main() {{ {body} {launch} }}\n".encode())
+    found = infer(document, document.kernel("k"))
+    values: dict[str, int | float] = {size.name: size.value for size in found.sizes}
+    return int(found.buffers[0].extent.evaluate(values))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("int d[] = {40, 50, 60}; int n = d[1];", 50),
+        ("int d[3]; d[0] = 40; d[1] = 50; int n = d[0] * d[1];", 2000),
+        ("const int d[2][1] = {{40}, {50}}; int m = 7; int n = m;", 7),
+        ("Shape a = {40, 50}; Shape b = a; int n = b.rows * b.cols;", 2000),
+        ("Shape a = {40, 50}, b; b = a; a.rows = 3; int n = b.rows;", 40),
+        ("Config c; c.shape.rows = 40; Config e = c; int n = e.shape.rows;", 40),
+        ("Shape s[2] = {{40, 50}, {60, 70}}; int n = s[1].rows;", 60),
+        ("Shape* s = (Shape*)malloc(sizeof(Shape)); s->rows = 40; int n = s->rows;", 40),
+        ("Shape* s = new Shape; (*s).rows = 40; int n = s->rows;", 40),
+        ("Shape a = make(40); int n = a.rows;", 40),
+        ("Shape a = {40, 50}; int n = area(a);", 2000),
+        ("Shape a = {40, 50}; grow(&a); int n = a.rows;", 41),
+        ("Shape a = {40, 50}; widen(a); int n = a.rows;", 42),
+        ("int* q = (int*)malloc(sizeof(int)); *q = 40; int n = *q;", 40),
+        ("std::vector<int> d = {40, 50}; int n = d[1];", 50),
+    ],
+)
+def test_parts_keep_their_values(body: str, expected: int) -> None:
+    functions = (
+        "Shape make(int r) { Shape s; s.rows = r; s.cols = 2; return s; }\n"
+        "int area(Shape s) { return s.rows * s.cols; }\n"
+        "void grow(Shape* s) { s->rows += 1; }\n"
+        "void widen(Shape& s) { s.rows += 2; }\n"
+    )
+    assert elements(body, functions) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int d[2] = {40, 50}; read_numbers(d); int n = d[1];",
+        "int d[2] = {40, 50}; fread(d, 4, 2, f); int n = d[0];",
+        "int d[2] = {40, 50}; d[atoi(s)] = 3; int n = d[0];",
+        "int d[2] = {40, 50}; for (int i = 0; i < m; i++) d[i] = g(i); int n = d[0];",
+        "int d[2] = {40, 50}; memcpy(d, e, 8); int n = d[0];",
+        "int d[2] = {40, 50}; cudaMemcpy(d, q, 8, cudaMemcpyDeviceToHost); int n = d[0];",
+        "Shape a = {40, 50}; read_shape(&a); int n = a.rows;",
+        'Shape a = {40, 50}; Shape* q = &a; scanf("%d", &q->rows); int n = a.rows;',
+        "Shape a = {40, 50}; if (g()) a.rows = 3; int n = a.rows;",
+        "Shape a = {40, 50}; while (g()) a.rows *= 2; int n = a.rows;",
+        "Shape* s = (Shape*)malloc(8 * sizeof(Shape)); s[0].rows = 40; s[m].rows = 7; int n = s[0].rows;",
+        "Shape a; Shape b = {40, 50}; b = a; int n = b.rows;",
+    ],
+)
+def test_what_may_have_changed_a_part_makes_it_a_question(body: str) -> None:
+    with pytest.raises(NoWorkload):
+        elements("extern int m; " + body)
