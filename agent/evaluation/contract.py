@@ -41,6 +41,8 @@ _HARMLESS = {
 }
 """Races that correct programs have too, and how the contract says so."""
 
+_SPLIT = ("barrier of a split warp", True)
+
 
 @frozen
 class Contract:
@@ -341,6 +343,7 @@ def _summary(contract: Contract) -> str:
         "in bounds",
         f"free of races but for {' and '.join(dict.fromkeys(harmless))}" if harmless else "free of races",
         "deterministic" if contract.deterministic else "not deterministic (the order of blocks shows)",
+        *(["threads leave before barriers that their warps come to"] if _SPLIT in contract.hazards else []),
     ]
     sizes = ", ".join(_rule(rule) for rule in contract.rules.values())
     return ", ".join(parts) + (f"; any {sizes}" if sizes else "; this size only")

@@ -129,8 +129,8 @@ class Fault:
     instruction of a whole warp), ``invalid mbarrier`` (not initialised, or arrivals too many), ``trap``; from a card,
     which knows less: ``illegal address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign``
     marks same-value write races, and always ``race on a tested value``, ``race of a test with an atomic``, ``race on a
-    polled flag`` and ``race behind a lock without a fence``, which programs have that work. ``other`` is the second
-    party of a race. ``count`` is how many times it was seen.
+    polled flag``, ``race behind a lock without a fence`` and ``barrier of a split warp``, which programs have that
+    work. ``other`` is the second party of a race. ``count`` is how many times it was seen.
     """
 
     kind: str

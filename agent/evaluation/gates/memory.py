@@ -27,6 +27,7 @@ rewrite that begins with it has no such claim."""
 _NAMED = {
     "race on a polled flag": "a flag is polled that is written without volatile",
     "race of a test with an atomic": "a value is tested while others change it by atomics",
+    "barrier of a split warp": "threads leave before a barrier that their warp comes to",
     "race behind a lock without a fence": "no fence follows the compare-and-swap that takes a lock",
 }
 

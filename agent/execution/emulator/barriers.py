@@ -13,6 +13,7 @@ from attrs import define, field
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.kernel import Block
 from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.leavers import Leavers
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
@@ -35,6 +36,7 @@ class Barriers:
     waiting: dict[int, list[Arrival]] = field(factory=dict)
     arrived: dict[int, Array] = field(factory=dict)
     expected: dict[int, Array] = field(factory=dict)
+    leavers: Leavers = field(factory=Leavers)
 
     def arrive(self, batch: "Batch", lanes: Lanes, block: Block, numbers: Array, counts: Array | None) -> None:
         """Note that ``lanes`` have come; ``numbers`` and ``counts`` broadcast to ``lanes.shape``."""
@@ -94,6 +96,8 @@ class Barriers:
             self.waiting[number] = staying
         if not counted:
             _check_alike(batch, going)
+            if "barriers" in batch.checks:
+                self.leavers.passed(batch, [(one.lanes, one.block.sites[-1]) for one in going])
         batch.synchronise(complete | (batch.living == 0))
         _reduce(batch, going)
         for arrival in going:

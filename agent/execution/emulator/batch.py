@@ -302,6 +302,8 @@ class Batch:
         numbers = values[end.entries[0]]
         simple = end.output is None and not end.counted
         if simple and lanes.count == int(self.living.sum()) and numbers.size == 1 and not self.barriers.waiting:
+            if "barriers" in self.checks:
+                self.barriers.leavers.passed(self, [(lanes, block.sites[-1])])
             self.synchronise(np.ones(len(self.living), bool))
             if self.watch is not None:
                 self.watch.barrier(block.sites[-1], lanes)

@@ -155,10 +155,12 @@ def _apart(
         buffer = batch.memory.buffers.get(tag)
         if buffer is not None:
             offsets = flat - np.uint64(buffer.base)
-            outside = here & ((offsets > buffer.stop - span) | (offsets < buffer.start))
+            # what begins inside is misaligned before it reaches past the end
+            begins = here & (offsets < buffer.stop) & (offsets >= buffer.start)
+            sound = here & ~_report_misaligned(batch, lanes, site, begins, flat, span)
+            outside = sound & ((offsets > buffer.stop - span) | (offsets < buffer.start))
             _report_outside(batch, lanes, site, outside, offsets, buffer, span, writes)
-            sound = here & ~outside
-            sound &= ~_report_misaligned(batch, lanes, site, sound, flat, span)
+            sound &= ~outside
             if writes and not buffer.writable and sound.any():
                 kind = "write to read-only memory"
                 message = f"writes to '{buffer.name}', which is constant"

@@ -88,6 +88,14 @@ def test_misaligned_null_read_only_and_wild(options: tuple[str, ...]) -> None:
 
 
 @BOTH
+def test_what_begins_inside_is_misaligned_before_it_is_too_long(options: tuple[str, ...]) -> None:
+    built = build('extern "C" __global__ void k(char* x) { *(int*)(x + threadIdx.x) = 1; }', *options)
+    fault, beyond = run(built, launch("k", 1, 6, "x"), {"x": np.zeros(4, np.uint8)})[0].faults
+    assert (fault.kind, fault.where.thread, fault.count) == ("misaligned access", (1, 0, 0), 3)
+    assert (beyond.kind, beyond.where.thread, beyond.count) == ("out-of-bounds write", (4, 0, 0), 2)
+
+
+@BOTH
 def test_shared_memory_bounds_by_variable(options: tuple[str, ...]) -> None:
     built = build(
         """extern "C" __global__ void k(int* y) {
