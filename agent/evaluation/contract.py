@@ -20,7 +20,7 @@ from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.dtypes import is_float, is_raw
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
-from agent.workload.workload import Access
+from agent.workload.workload import Access, Workload
 
 _UNINITIALISED = "uninitialised read"
 """No fault by itself in global or local memory: the value may be thrown away, and whether it matters shows over two
@@ -112,7 +112,7 @@ def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
     if first_fault is not None and not all(
         rules[name].allows(value) for name, value in declared(bench.workload).items()
     ):
-        return _broken(first_fault)
+        return _broken(first_fault, bench.workload)
     return _settle(bench, checker, best, rules, probe)
 
 
@@ -147,7 +147,7 @@ def _settle(
         return evolve(
             contract, broken=True, fault=fault, summary=f"{depends} depends on what was in memory before{where}"
         )
-    return evolve(contract, summary=_summary(contract))
+    return evolve(contract, summary=_summary(contract, probed(bench.workload)))
 
 
 def _prober(bench: Bench, checker: Device) -> Callable[[Sizes], _Probe]:
@@ -192,7 +192,7 @@ def _endless(bench: Bench, checker: Device, found: _Probe, probe: Callable[[Size
         cap = max(1, found.answer.thread_instructions // part)
         again = _prober(evolve(bench, setting=evolve(bench.setting, step_cap=cap)), checker)(found.sizes)
         if again.faults:
-            return _broken(again)
+            return _broken(again, bench.workload)
     return found.answer
 
 
@@ -211,17 +211,20 @@ def _give_up(bench: Bench, ran: list[_Probe]) -> Contract | Answer:
         assert faulty.answer is not None
         if faulty.faults[0].kind == "step limit" and _heavy(bench, faulty):
             return evolve(faulty.answer, status="timeout", message=f"more than {bench.setting.step_cap} instructions")
-        return _broken(faulty)
+        return _broken(faulty, bench.workload)
     stuck = next((item.answer for item in ran if item.answer is not None), None)
     if stuck is not None:
         return stuck
     raise WorkloadError(ran[0].why)
 
 
-def _broken(found: _Probe) -> Contract:
+def _broken(found: _Probe, workload: Workload) -> Contract:
     fault = found.faults[0]
     rules = {name: Rule(name) for name in found.sizes}
     summary = f"{fault.kind} in {fault.kernel}: {place(fault)} ({describe(found.sizes)})"
+    beyond = next((name for name in probed(workload) if f"buffer '{name}'" in fault.message), None)
+    if fault.kind.startswith("out-of-bounds") and beyond is not None:
+        summary += f"; the extent of `{beyond}` was probed at other sizes: state what your program allocates"
     return Contract(summary, True, found.sizes, rules, {}, False, frozenset(), {}, False, fault)
 
 
@@ -337,10 +340,23 @@ def _cancelled() -> Answer:
     return Answer("cancelled", {}, None, (), (), "cancelled", 0.0)
 
 
-def _summary(contract: Contract) -> str:
+def probed(workload: Workload) -> tuple[str, ...]:
+    """The buffers whose extent is what a run of the kernel touched: that it keeps within them proves nothing."""
+    return tuple(buffer.name for buffer in workload.buffers if buffer.probed)
+
+
+def _bounds(names: tuple[str, ...]) -> str:
+    if not names:
+        return "in bounds"
+    extents = "the extent of" if len(names) == 1 else "the extents of"
+    verb = "was" if len(names) == 1 else "were"
+    return f"bounds not known ({extents} {' and '.join(f'`{name}`' for name in names)} {verb} probed)"
+
+
+def _summary(contract: Contract, probed: tuple[str, ...] = ()) -> str:
     harmless = [words for kind, words in _HARMLESS.items() if (kind, True) in contract.hazards]
     parts = [
-        "in bounds",
+        _bounds(probed),
         f"free of races but for {' and '.join(dict.fromkeys(harmless))}" if harmless else "free of races",
         "deterministic" if contract.deterministic else "not deterministic (the order of blocks shows)",
         *(["threads leave before barriers that their warps come to"] if _SPLIT in contract.hazards else []),

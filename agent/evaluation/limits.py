@@ -35,6 +35,9 @@ def limits(
     assumed = [buffer.name for buffer in workload.buffers if _assumed(buffer)]
     if assumed:
         found.append(f"whole numbers beyond -100 to 100 in {', '.join(assumed)}, whose range is not stated")
+    probed = [buffer.name for buffer in workload.buffers if buffer.probed]
+    if probed:
+        found.append(f"that accesses keep in bounds: the extents of {', '.join(probed)} were probed")
     return tuple(found)
 
 

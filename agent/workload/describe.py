@@ -1,7 +1,7 @@
 """Workloads in one line, for people."""
 
 from agent.workload.directive import domain_text
-from agent.workload.workload import Access, Buffer, Workload
+from agent.workload.workload import PROBED, Access, Buffer, Workload
 
 
 def arguments(workload: Workload) -> str:
@@ -16,7 +16,8 @@ def _buffer(buffer: Buffer) -> str:
     extent = str(buffer.extent).replace(" ", "")
     stated = buffer.domain.given and buffer.access is not Access.OUT
     domain = f" {domain_text(buffer.domain)}" if stated else ""
-    return f"{buffer.name} {buffer.dtype}[{extent}] {buffer.access.value}{domain}"
+    probed = f"{PROBED} " if buffer.probed else ""
+    return f"{buffer.name} {buffer.dtype}[{extent}] {probed}{buffer.access.value}{domain}"
 
 
 def origin(workload: Workload) -> str:

@@ -26,7 +26,7 @@ from agent.workload.expression import Expression, number
 from agent.workload.generators import default_domain
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.statements import read_statements
-from agent.workload.workload import Buffer, Domain, Origin, Size, Workload
+from agent.workload.workload import PROBED, Buffer, Domain, Origin, Size, Workload
 
 _MARK = re.compile(r"cuda-lsp:\s*workload\b[^\S\n]*")
 _LINE_COMMENTS = re.compile(r"(?:^[^\S\n]*//[^\n]*(?:\n|\Z))+", re.M)
@@ -137,7 +137,8 @@ def _size(size: Size) -> str:
 
 def _buffer(buffer: Buffer) -> str:
     domain = "" if buffer.domain == default_domain(buffer.dtype) else " " + _domain(buffer.domain)
-    return f"{buffer.name}: {buffer.dtype}[{buffer.extent}] {buffer.access.value}{domain}"
+    probed = f"{PROBED} " if buffer.probed else ""
+    return f"{buffer.name}: {buffer.dtype}[{buffer.extent}] {probed}{buffer.access.value}{domain}"
 
 
 def _domain(domain: Domain) -> str:

@@ -30,7 +30,7 @@ from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.generators import DOMAINS, default_domain
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.types import split_arguments
-from agent.workload.workload import Access, Buffer, Comparator, Constant, Domain, Origin, Size, Workload
+from agent.workload.workload import PROBED, Access, Buffer, Comparator, Constant, Domain, Origin, Size, Workload
 
 COMPARATORS = ("auto", "exact", "numeric", "multiset", "argmax", "distribution")
 FLAGS = re.compile(
@@ -318,11 +318,13 @@ def _declared(reader: _Reader, text: str, what: str) -> tuple[str, str, Expressi
 def _buffer(reader: _Reader, text: str, symbol: bool = False) -> None:
     what = "expected `name: type[extent] in|out|inout domain`"
     name, dtype, extent, rest = _declared(reader, text, what)
-    access, _, told = rest.partition(" ")
+    probed = re.match(rf"{PROBED}\b\s*", rest)
+    access, _, told = rest[probed.end() if probed else 0 :].partition(" ")
     if access not in ("in", "out", "inout"):
         reader.fail(f"{what}: after the extent of `{name}` comes in, out or inout, found `{access}`")
     domain = _domain(reader, told.strip(), name) if told.strip() else default_domain(dtype)
-    reader.parts.buffers.append(Buffer(name, dtype, extent, Access(access), domain, reader.here, symbol))
+    origin = evolve(reader.here, kind=PROBED) if probed else reader.here
+    reader.parts.buffers.append(Buffer(name, dtype, extent, Access(access), domain, origin, symbol))
 
 
 def _domain(reader: _Reader, text: str, name: str) -> Domain:

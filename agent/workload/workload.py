@@ -7,6 +7,10 @@ from attrs import field, frozen
 from agent.workload.expression import Expression
 from agent.workload.plan import Plan
 
+PROBED = "probed"
+"""The kind of origin of what was seen when the kernel ran on buffers without ends: what it touches, not what there is.
+In a directive the word stands before a buffer's access."""
+
 
 class Access(enum.Enum):
     IN = "in"
@@ -17,8 +21,8 @@ class Access(enum.Enum):
 @frozen
 class Origin:
     """Where a value came from: ``directive``, ``settings``, ``literal``, ``macro``, ``allocation``, ``launch``,
-    ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``; with the 1-based line where one is
-    known, and the name of the file where it is not the kernel's own."""
+    ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``, ``probed``; with the 1-based line
+    where one is known, and the name of the file where it is not the kernel's own."""
 
     kind: str
     line: int | None = None
@@ -61,6 +65,11 @@ class Buffer:
     origin: Origin
     symbol: bool = False
     host: str = ""
+
+    @property
+    def probed(self) -> bool:
+        """Whether the extent is what the kernel was seen to touch: nothing follows from it about bounds."""
+        return self.origin.kind == PROBED
 
 
 @frozen

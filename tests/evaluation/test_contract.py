@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.evaluation.limits import limits
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.source.document import parse
 from agent.workload.program import Program
@@ -414,3 +415,23 @@ def test_cancelling() -> None:
     result = prepare(program, workload, setting(cancelled=lambda: True))
     assert isinstance(result, Failure)
     assert result.kind == "cancelled"
+
+
+def test_nothing_is_in_bounds_where_an_extent_was_probed() -> None:
+    probed = SOFTMAX.replace("] in", "] probed in", 1)
+    assert probed != SOFTMAX
+    result = found(probed)
+    assert not result.contract.broken
+    assert "in bounds" not in result.contract.summary
+    assert result.contract.summary.startswith("bounds not known (the extent of `x` was probed), free of races")
+    (said,) = [text for text in limits(result.workload, False) if "bounds" in text]
+    assert said == "that accesses keep in bounds: the extents of x were probed"
+
+
+def test_a_probed_extent_that_does_not_hold_is_said_to_be_that() -> None:
+    short = FOURS.replace("f32[n] in", "f32[n - 4] probed in")
+    contract = found(short).contract
+    assert contract.broken
+    assert "the extent of `x` was probed at other sizes: state what your program allocates" in contract.summary
+    stated = found(FOURS.replace("f32[n] in", "f32[n - 4] in")).contract
+    assert stated.broken and "probed" not in stated.summary

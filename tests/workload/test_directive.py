@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.source.document import parse
+from agent.workload.describe import arguments
 from agent.workload.directive import format_directive, partial_sizes, read_directive
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import build, name, number
@@ -233,3 +234,20 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         read_statements(text, "k", told, 1)
     except WorkloadError as error:
         assert error.message
+
+
+def test_a_probed_extent_says_so_and_reads_back() -> None:
+    text = GOOD.replace("in uniform", "probed in uniform") + KERNEL
+    found = read(text)
+    assert found is not None
+    x, y = found.buffers
+    assert x.probed and x.origin == Origin("probed", 4) and x.access is Access.IN and x.domain.kind == "uniform"
+    assert not y.probed
+    again = read(format_directive(found) + KERNEL)
+    assert again is not None and [buffer.probed for buffer in again.buffers] == [True, False]
+    assert "x f32[n*m] probed in uniform" in arguments(found)
+
+
+def test_probed_alone_is_no_access() -> None:
+    with pytest.raises(WorkloadError, match="comes in, out or inout"):
+        read(GOOD.replace("in uniform(-1, 1)", "probed") + KERNEL)
