@@ -46,8 +46,8 @@ class Leavers:
         """Whether some of the same blocks came before and have left; reported if so."""
         assert batch.exited is not None
         left = (came & batch.exited).reshape(-1, lanes.threads)
-        rows: Array = left.any(axis=1)
-        bad: Array = np.broadcast_to(np.asarray(rows)[lanes.block], lanes.shape)
+        rows: Array = np.any(left, axis=1)
+        bad = np.broadcast_to(rows[lanes.block], lanes.shape)
         if not bad.any():
             return False
         row = int(np.broadcast_to(lanes.block, lanes.shape)[bad].reshape(-1)[0])
@@ -62,12 +62,12 @@ def _split(batch: "Batch", lanes: Lanes, site: Site, exited: Array) -> None:
     per_block = -(-lanes.threads // WARP)
     padded = np.zeros((len(batch.living), per_block * WARP), bool)
     padded[:, : lanes.threads] = exited.reshape(-1, lanes.threads)
-    warps = padded.reshape(-1, WARP).any(axis=1)
+    warps: Array = np.any(padded.reshape(-1, WARP), axis=1)
     if not warps.any():
         return
     flat = lanes.flat
     mine = flat // lanes.threads * per_block + flat % lanes.threads // WARP
-    bad: Array = np.asarray(warps)[mine]
+    bad: Array = warps[mine]
     if bad.any():
         words = "others of its warp have left the kernel before this barrier"
         batch.fault(SPLIT, lanes, site, bad, lambda lane: words, benign=True)
