@@ -131,8 +131,7 @@ def _prepare(
     original: Program, workload: Workload, setting: Setting, tell: Callable[[str], None]
 ) -> Prepared | Failure:
     tell("compile")
-    if not outputs(bound_at(workload, original)):
-        raise WorkloadError("the workload has no output to compare: say `out` or `inout` for what the kernel writes")
+    compared = outputs(bound_at(workload, original))
     built = build(original, setting.options, cancelled=setting.cancelled)
     if isinstance(built, CompileFailure):
         kind = "does not compile" if built.kind == "source" else built.kind
@@ -147,6 +146,8 @@ def _prepare(
         return _failure(contract, setting)
     if contract.broken:
         return _broken(bench, contract)
+    if not compared:
+        raise WorkloadError("the workload has no output to compare: say `out` or `inout` for what the kernel writes")
     bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic)
     tell("oracle")
     with drawing(setting.secret, "oracle"):

@@ -435,3 +435,15 @@ def test_a_probed_extent_that_does_not_hold_is_said_to_be_that() -> None:
     assert "the extent of `x` was probed at other sizes: state what your program allocates" in contract.summary
     stated = found(FOURS.replace("f32[n] in", "f32[n - 4] in")).contract
     assert stated.broken and "probed" not in stated.summary
+
+
+def test_a_kernel_without_outputs_is_run_before_it_is_said_that_nothing_can_be_compared() -> None:
+    """What it does to an address that it makes up itself is a fault all the same."""
+    head = "// cuda-lsp: workload\n//   buffer   x: i32[4] in\n//   launch   k<<<1, 1>>>(x)\n"
+    wild = head + "__global__ void k(const int* x) {\n    *(int*)0x70000000ll = x[0];\n}\n"
+    contract = found(wild).contract
+    assert contract.broken and contract.fault is not None
+    assert (contract.fault.kind, contract.fault.where.line) == ("out-of-bounds write", line_of(wild, "0x7"))
+    program, workload = original(head + "__global__ void k(const int* x) {\n    if (x[0] > 1 << 30) __trap();\n}\n")
+    failure = prepare(program, workload, setting())
+    assert isinstance(failure, Failure) and "no output to compare" in failure.message

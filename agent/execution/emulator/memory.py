@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
 
 MASK = 0xFFFF_FFFF_FFFF_FFFF
+NEAR_NULL = np.uint64(1 << 24)
+"""Below are the addresses that an index or a member of nothing leads to; above, those that somebody made up."""
 SHIFT = {1: np.uint64(0), 2: np.uint64(1), 4: np.uint64(2), 8: np.uint64(3)}
 
 
@@ -218,10 +220,11 @@ def _report_wild(
 ) -> None:
     verb = "writes" if writes else "reads"
     if tag == NULL:
+        near = bad & (flat < NEAR_NULL)
         batch.fault(
-            "null pointer", lanes, site, bad, lambda lane: f"{verb} {span} bytes at address {int(flat[lane]):#x}"
+            "null pointer", lanes, site, near, lambda lane: f"{verb} {span} bytes at address {int(flat[lane]):#x}"
         )
-        return
+        bad = bad & ~near
     kind = "out-of-bounds write" if writes else "out-of-bounds read"
     batch.fault(
         kind,

@@ -85,6 +85,8 @@ def test_misaligned_null_read_only_and_wild(options: tuple[str, ...]) -> None:
     assert (fault.kind, fault.where.line, fault.count) == ("write to read-only memory", 8, 4)
     fault = only(run(built, launch("wild", 1, 4, "q", np.uint64(1 << 61)), {"q": x})[0])
     assert fault.kind == "out-of-bounds read" and "no buffer" in fault.message
+    fault = only(run(built, launch("wild", 1, 4, "q", np.uint64(0x8765_4320)), {"q": x})[0])
+    assert fault.kind == "out-of-bounds read" and "0x87654320" in fault.message
 
 
 @BOTH
