@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,11 +77,12 @@ def never() -> bool:
 class Child:
     """A running child process. After any exception from :meth:`converse` it has been killed."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, under: Sequence[str] = ()) -> None:
+        """``under``: a program of the user's toolkit, with its arguments, that starts the process and watches it."""
         self._mark = secrets.token_hex(8)
         paths = dict.fromkeys(str(Path(path).absolute()) for path in [*sys.path, _OURS] if path)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
+            [*under, sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -158,6 +159,13 @@ class Child:
             if time.monotonic() >= deadline:
                 raise ChildTimeout(f"no answer in time from process {self.pid}")
 
+    def finish(self, seconds: float) -> None:
+        """Let it come to its own end, for so long at most; then as :meth:`close`."""
+        with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+            self._process.stdin.close()  # type: ignore[union-attr]
+            self._process.wait(seconds)
+        self.close()
+
     def close(self) -> None:
         """Kill the process and whatever it started, and wait until it is gone."""
         if self.alive:
@@ -225,20 +233,27 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
 def _kill_orphans(mark: str) -> None:
     """End what a process left behind that died by itself. Its children end when they find it gone, but for those that
     somebody had stopped, and by then the system no longer knows whose they were."""
-    for entry in Path("/proc").glob("[0-9]*/environ"):
+    for pid in _running():
         with contextlib.suppress(OSError):
-            if mark.encode() in entry.read_bytes():
-                os.kill(int(entry.parent.name), signal.SIGKILL)
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+
+
+def _running() -> tuple[int, ...]:
+    """The processes of this system, as it lists them; some may be gone by the time they are looked at."""
+    with contextlib.suppress(OSError):
+        return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return ()
 
 
 def descendants(pid: int) -> tuple[int, ...]:
     """Every process below one, parents first, by the system's own account; none where it keeps none (/proc)."""
     below: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
+    for one in _running():
         with contextlib.suppress(OSError, ValueError, IndexError):
             # the name in the second field may hold anything but a last bracket
-            parent = int(entry.read_bytes().rpartition(b")")[2].split()[1])
-            below.setdefault(parent, []).append(int(entry.parent.name))
+            parent = int(Path(f"/proc/{one}/stat").read_bytes().rpartition(b")")[2].split()[1])
+            below.setdefault(parent, []).append(one)
     found = list(below.get(pid, ()))
     for one in found:
         found += below.get(one, ())

@@ -136,8 +136,10 @@ def test_stopped_processes_of_one_that_died_by_itself_are_ended(
     ended: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their parent is gone, so nobody could tell whose they are, and they cannot notice it themselves."""
-    start = "s = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
-    one = child(tmp_path, monkeypatch, start + answer("s.pid"))
+    code = "import time; print(flush=True); time.sleep(600)"
+    start = f"s = subprocess.Popen([sys.executable, '-c', {code!r}], stdout=subprocess.PIPE, start_new_session=True)\n"
+    runs = "s.stdout.readline()\n"  # one that is still being started has no environment to be known by
+    one = child(tmp_path, monkeypatch, start + runs + answer("s.pid"))
     sleeper = int(one.converse(ask, 60).log)
     os.kill(sleeper, signal.SIGSTOP)
     os.kill(one.pid, signal.SIGKILL)

@@ -97,12 +97,14 @@ class CopyStep:
 
 @frozen
 class Job:
-    """Prepare to run: load, allocate, poison. Chunks of the regions that say so follow; then :class:`Prepared`."""
+    """Prepare to run: load, allocate, poison. Chunks of the regions that say so follow; then :class:`Prepared`.
+    ``exact``: each buffer is an allocation of its own size, without guards around it."""
 
     cubin: bytes = field(repr=False)
     regions: tuple[Region, ...]
     steps: tuple[LaunchStep | FillStep | CopyStep, ...]
     support: bytes = field(default=b"", repr=False)
+    exact: bool = False
 
 
 @frozen

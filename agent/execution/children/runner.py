@@ -144,11 +144,13 @@ def _allocate(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> None:
         elif region.alias is not None:
             memory.addresses[region.name] = memory.addresses[region.alias] + region.offset
         else:
-            size = GUARD + region.offset + region.nbytes + GUARD
+            before = 0 if job.exact else GUARD + region.offset
+            size = before + region.nbytes + (0 if job.exact else GUARD)
             start = runtime.malloc(size)
-            runtime.memset(start, GUARD_BYTE, size)
+            if not job.exact:
+                runtime.memset(start, GUARD_BYTE, size)
             memory.guarded[region.name] = (start, size)
-            memory.addresses[region.name] = start + GUARD + region.offset
+            memory.addresses[region.name] = start + before
         if region.fill is not None and region.nbytes:
             runtime.memset(memory.addresses[region.name], region.fill, region.nbytes)
         if region.made is not None:

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 import numpy as np
 from attrs import evolve
@@ -18,16 +17,18 @@ from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.compiler.slices import mend_compiler
 from agent.execution.device import Answer, Bytes, Digest, Fault, Request, Where
 from agent.execution.gpu import lock, peaks, racing
-from agent.execution.gpu.jobs import CHUNK, BadRequest, contents, make_job
+from agent.execution.gpu.jobs import CHUNK, BadRequest, make_job
 from agent.execution.gpu.lock import LockCancelled
 from agent.execution.gpu.runners import MODULE, START_SECONDS, Runners
+from agent.execution.gpu.sanitizer import sanitized
 from agent.execution.gpu.support import support
+from agent.execution.gpu.talking import ask, upload
 from agent.execution.nvml import watch
 from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never, twice
+from agent.execution.sanitizing import Sanitized
 from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
-T = TypeVar("T")
 _MEMORY_EACH = 2 << 30
 _ROOMY = 32 << 30
 """Bytes of a card that holds the buffers of idle runners beside those of a timing."""
@@ -189,10 +190,26 @@ class Gpu:
         child = self.runners.fresh()
         try:
             with lock.held(self.card.address, True):
-                found: Calibrated = child.converse(lambda channel: _ask(channel, request, Calibrated), START_SECONDS)
+                found: Calibrated = child.converse(lambda channel: ask(channel, request, Calibrated), START_SECONDS)
                 return found
         finally:
             child.close()
+
+    def sanitize(self, request: Request, tool: str) -> Sanitized:
+        """Run it under one tool of compute-sanitizer; whatever happens to the process, the answer says so."""
+        if (problem := self._refusal(request.build)) is not None:
+            return Sanitized("unavailable", message=problem)
+        try:
+            with lock.held(self.card.address, False, request.cancelled):
+                return sanitized(request, tool, START_SECONDS + request.seconds)
+        except BadRequest as error:
+            return Sanitized("unavailable", message=str(error))
+        except (ChildCancelled, LockCancelled):
+            return Sanitized("cancelled", message="cancelled")
+        except ChildTimeout:
+            return Sanitized("unavailable", message=f"the run under {tool} did not end in time; its process was killed")
+        except ChildDied as death:
+            return Sanitized("unavailable", message=f"the run under {tool} died: {death}")
 
     def _refusal(self, build: Build) -> str | None:
         if not build.cubin:
@@ -208,12 +225,12 @@ class Gpu:
         job = make_job(request, b"" if isinstance(built, CompileFailure) else built.cubin)
         traffic = sum(image.nbytes for image in request.images) / _SLOWEST_COPY
         prepared: say.Prepared = child.converse(
-            lambda channel: _upload(channel, job, request), START_SECONDS + traffic, request.cancelled
+            lambda channel: upload(channel, job, request), START_SECONDS + traffic, request.cancelled
         )
         if prepared.problem:
             return _answer("refused", prepared.problem)
         ran: say.Ran = child.converse(
-            lambda channel: _ask(channel, say.Go(), say.Ran), request.seconds, request.cancelled
+            lambda channel: ask(channel, say.Go(), say.Ran), request.seconds, request.cancelled
         )
         if ran.kind:
             return _failed(ran)
@@ -230,28 +247,11 @@ def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
     return card.missing
 
 
-def _ask(channel: Channel, request: object, answer: type[T]) -> T:
-    channel.send(request)
-    reply: T = channel.receive(answer)
-    return reply
-
-
 def _send(channel: Channel, request: Measure | Recompute, contents: Iterator[say.Chunk]) -> Measured:
     channel.send(request)
     for chunk in contents:
         channel.send(chunk)
     reply: Measured = channel.receive(Measured)
-    return reply
-
-
-def _upload(channel: Channel, job: say.Job, request: Request) -> say.Prepared:
-    channel.send(job)
-    waiting = {region.name for region in job.regions if region.follows}
-    for image in request.images:
-        if image.name in waiting:
-            for chunk in contents(image):
-                channel.send(chunk)
-    reply: say.Prepared = channel.receive(say.Prepared)
     return reply
 
 
@@ -265,7 +265,7 @@ def _fetched(channel: Channel, request: Request, sizes: dict[str, int]) -> tuple
             outputs[name] = _download(channel, name, sizes[name])
             continue
         look = Look(racing.lanes_of(name, sizes[name], wanted.dtype), wanted.ranges, wanted.key)
-        seen = _ask(channel, look, Looked)
+        seen = ask(channel, look, Looked)
         outputs[name], digests[name] = np.frombuffer(seen.data, np.uint8), racing.digest_of(seen.digest)
     return outputs, digests
 
@@ -276,7 +276,7 @@ def _download(channel: Channel, name: str, nbytes: int) -> Bytes:
             return _through_memory(channel, name, nbytes)
     data = np.empty(nbytes, np.uint8)
     for start in range(0, nbytes, CHUNK):
-        chunk = _ask(channel, say.Read(name, start, min(CHUNK, nbytes - start)), say.Chunk)
+        chunk = ask(channel, say.Read(name, start, min(CHUNK, nbytes - start)), say.Chunk)
         data[start : start + len(chunk.data)] = np.frombuffer(chunk.data, np.uint8)
     return data
 
@@ -288,7 +288,7 @@ def _through_memory(channel: Channel, name: str, nbytes: int) -> Bytes:
     with os.fdopen(descriptor, "r+b") as file:
         os.posix_fallocate(descriptor, 0, nbytes)
         path = f"/proc/{os.getpid()}/fd/{descriptor}"
-        reply = _ask(channel, say.Read(name, 0, nbytes, path), say.Chunk)
+        reply = ask(channel, say.Read(name, 0, nbytes, path), say.Chunk)
         if reply.problem:
             raise OSError(reply.problem)
         return np.asarray(np.memmap(file, np.uint8, "c", shape=(nbytes,)))
@@ -362,7 +362,7 @@ def _look(cancelled: Callable[[], bool]) -> say.Card:
 def _asked(cancelled: Callable[[], bool]) -> say.Card:
     child = Child(MODULE)
     try:
-        return child.converse(lambda channel: _ask(channel, say.AskCard(), say.Card), START_SECONDS, cancelled)
+        return child.converse(lambda channel: ask(channel, say.AskCard(), say.Card), START_SECONDS, cancelled)
     finally:
         child.close()
 

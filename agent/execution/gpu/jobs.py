@@ -18,20 +18,23 @@ class BadRequest(ValueError):
     """A request that no card could run, whatever the kernel does; the message says why."""
 
 
-def make_job(request: Request, support: bytes = b"") -> say.Job:
+def make_job(request: Request, support: bytes = b"", exact: bool = False) -> say.Job:
     """The job without the buffers' contents. ``support`` are our own kernels, or nothing: then every content comes from
-    here. Raises BadRequest for names that nothing has."""
+    here. ``exact``: buffers without guards, and nothing written to them but contents. Raises BadRequest for names that
+    nothing has."""
     build = request.build
     names = {image.name for image in request.images}
     for name in request.outputs:
         _known(name, names, "an output")
     regions = tuple(_region(image, build.symbols, names) for image in request.images)
+    if exact:
+        regions = tuple(evolve(region, fill=None, offset=region.offset if region.alias else 0) for region in regions)
     if support:
         regions = tuple(map(_made, regions, request.images))
         regions = tuple(evolve(region, watched=region.name in request.watched) for region in regions)
     steps = tuple(make_step(step, build.entries, names) for step in request.steps)
     needed = any(region.made is not None or region.watched for region in regions) or bool(request.parts)
-    return say.Job(build.cubin, regions, steps, support if needed else b"")
+    return say.Job(build.cubin, regions, steps, support if needed else b"", exact)
 
 
 def _made(region: say.Region, image: Image) -> say.Region:
