@@ -64,7 +64,7 @@ def _declared(scope: Scope, name: str) -> str | None:
                 if kind is not None and declared is not None and node_text(document, declared) == name:
                     found = node_text(document, kind)
         if found is not None:
-            element = _CONTAINER.fullmatch(found) or _CONTAINER.match(found)
+            element = _CONTAINER.search(found)
             return None if found == "auto" else _plain(element.group(1) if element else found)
     return None
 

@@ -47,6 +47,11 @@ _HOST = re.compile(
     r"(?:sys|arpa|netinet|linux|bits|thrust|cub|crt|nvtx3|experimental|opencv2|torch|ATen|c10|boost|GL|pybind11)/.*|"
     r"(?:cuda|cu|nv|device|math|vector|texture|surface|driver|builtin|channel|library|sm)\w*\.h(?:pp)?|npp\w*\.h|windows\.h"
 )
+# CUDA's own: a copy of one in the workspace is of another version than the compiler.
+_TOOLKIT = re.compile(
+    r"(?:.*/)?(?:cuda(?:_\w+)?|(?:driver|vector|texture|surface|library|builtin|channel|host|device)_\w+|cu[Cc]omplex|"
+    r"c(?:ublas|ufft|urand|usparse|usolver|udnn)\w*|math_\w+|sm_\d+_\w+|crtdefs|features|cooperative_groups|mma)\.hp?p?"
+)
 _LIMIT = 4 << 20
 
 
@@ -124,5 +129,6 @@ def header_path(name: str, quoted: bool, includer: str, folders: Sequence[str]) 
         except OSError as error:
             return str(error)
         return place
-    found = elsewhere(name, includer) if quoted or _HOST.fullmatch(name) is None else None
+    theirs = _TOOLKIT.fullmatch(name) is not None or (not quoted and _HOST.fullmatch(name) is not None)
+    found = None if theirs else elsewhere(name, includer)
     return found or "not found beside the file, in the include folders or in the workspace"

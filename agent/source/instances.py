@@ -46,13 +46,13 @@ class _Mention:
 
 
 def expressions(
-    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool = False
+    documents: Sequence[Document], kernel: Kernel, given: Mapping[str, str], stand_ins: str = ""
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """NVRTC's name expressions for ``kernel``, one for each instance that ``documents`` name, in the order in which
     they do (at most 16), and what is assumed in each.
 
-    ``given`` are the names that the translation unit defines. With ``stand_ins`` what nothing fixes is assumed, in
-    instances that come last, and only where there are no others. Raises SliceError where there is no instance at all.
+    ``given`` are the names of the translation unit, each as file level has it. With ``stand_ins`` (a type) what
+    nothing fixes is assumed, in one instance, where there are no others. Raises SliceError where there is none at all.
     """
     if not kernel.template or "<" in kernel.qualified_name:
         return ((kernel.qualified_name, ()),)
@@ -64,7 +64,7 @@ def expressions(
     if not certain and all(parameter.default is not None for parameter in kernel.template):
         certain = [Instance(())]
     if not certain and not found and stand_ins:
-        certain = [made] if (made := _stood_in(kernel, given)) is not None else []
+        certain = [made] if (made := _stood_in(kernel, given, stand_ins)) is not None else []
     chosen = certain or list(found.values())[:1]
     if chosen:
         return tuple((f"{kernel.qualified_name}<{', '.join(one.arguments)}>", one.assumed) for one in chosen[:_MOST])
@@ -79,16 +79,16 @@ def _example(kernel: Kernel) -> str:
     return ", ".join("float" if parameter.kind == "type" else "256" for parameter in kernel.template)
 
 
-def _stood_in(kernel: Kernel, given: frozenset[str]) -> Instance | None:
+def _stood_in(kernel: Kernel, given: Mapping[str, str], stand_ins: str) -> Instance | None:
     """An instance of a kernel that nothing names."""
-    values = [stand_in(parameter, given) for parameter in kernel.template if parameter.default is None]
+    values = [stand_in(parameter, given, stand_ins) for parameter in kernel.template if parameter.default is None]
     known = [value for value in values if value is not None]
     assumed = tuple(text for value in known for text in value.assumed)
     return Instance(tuple(value.text for value in known), assumed) if len(known) == len(values) else None
 
 
 def _instances(
-    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool
+    documents: Sequence[Document], kernel: Kernel, given: Mapping[str, str], stand_ins: str
 ) -> Iterator[Instance]:
     for mention in _mentions(documents, kernel, given, stand_ins):
         around = list(itertools.islice(_environments(documents, mention.scope, given, stand_ins, 0), _MOST))
@@ -97,7 +97,7 @@ def _instances(
 
 
 def _mentions(
-    documents: Sequence[Document], kernel: Kernel, given: frozenset[str], stand_ins: bool
+    documents: Sequence[Document], kernel: Kernel, given: Mapping[str, str], stand_ins: str
 ) -> Iterator[_Mention]:
     macros = function_macros(documents)
     word = kernel.name.encode()
@@ -153,7 +153,7 @@ def _made(
             break
         values = resolved(scope, argument, parameter) if argument is not None else ()
         if not values and scope.stand_ins:
-            values = [value] if (value := stand_in(parameter, scope.given)) is not None else []
+            values = [value] if (value := stand_in(parameter, scope.given, scope.stand_ins)) is not None else []
         if not values:
             return
         known.append(values)
@@ -168,7 +168,7 @@ Environment = Mapping[str, Value]
 
 
 def _environments(
-    documents: Sequence[Document], scope: Scope, given: frozenset[str], stand_ins: bool, depth: int
+    documents: Sequence[Document], scope: Scope, given: Mapping[str, str], stand_ins: str, depth: int
 ) -> Iterator[Environment]:
     """What the template parameters of the function around stand for: one mapping for each place that fixes them."""
     function = scope.function
@@ -193,7 +193,7 @@ def _environments(
                     yield {p.name: Value(text) for p, text in zip(template, made.arguments, strict=False)}
 
 
-def _called_in(document: Document, name: str, function: Node, given: frozenset[str]) -> Iterator[_Mention]:
+def _called_in(document: Document, name: str, function: Node, given: Mapping[str, str]) -> Iterator[_Mention]:
     """The calls and the explicit instantiations of a function."""
     seen: set[int] = set()
     for call in captured(_CALLS, document.tree.root_node):
@@ -202,14 +202,14 @@ def _called_in(document: Document, name: str, function: Node, given: frozenset[s
         if own is None or called is None or node_text(document, own) != name:
             continue
         seen.add(called.start_byte)
-        scope = Scope(document, enclosing(call, "function_definition"), given, call.start_byte, None, False)
+        scope = Scope(document, enclosing(call, "function_definition"), given, call.start_byte, None, "")
         written = tuple(_listed(document, called.child_by_field_name("arguments")))
         yield _Mention(scope, written, tuple(_listed(document, call.child_by_field_name("arguments"))))
     for named in captured(_NAMED, document.tree.root_node):
         own = named.child_by_field_name("name")
         if named.start_byte in seen or own is None or node_text(document, own) != name:
             continue
-        scope = Scope(document, enclosing(named, "function_definition"), given, named.start_byte, None, False)
+        scope = Scope(document, enclosing(named, "function_definition"), given, named.start_byte, None, "")
         yield _Mention(scope, tuple(_listed(document, named.child_by_field_name("arguments"))), ())
 
 

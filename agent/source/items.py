@@ -23,6 +23,9 @@ _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|constinit)\b")
 CONSTEXPR = re.compile(rb"\bconst(?:expr|eval)\b")
 _SYMBOL = re.compile(rb"\b(?:__constant__|__device__)\b")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINES = re.compile(
+    r"__(?:device|global|constant|managed|shared)__|\b(?:struct|class|enum|union|using|typedef|template|const|constexpr|namespace)\b"
+)
 _PASTE = re.compile(r"\s*##\s*")
 _USING = re.compile(rb"\busing\s+namespace\s+([\w:\s]+?)\s*;")
 
@@ -62,6 +65,17 @@ class Item:
         lists = next(descendants(self.node, "parameter_list"), None)
         types = descendants(lists, "type_identifier") if lists is not None else ()
         return frozenset(text_of(self.document.text, name) for name in types)
+
+
+@frozen(eq=False)
+class Found:
+    """An item, the names that the ``#if`` lines around it read, the directives of the branches that it is in, and the
+    namespaces around it."""
+
+    item: Item
+    conditions: frozenset[str] = frozenset()
+    branches: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
 
 
 @frozen
@@ -245,7 +259,15 @@ class _Reader:
 
     def _macro_call(self, span: Span, name: str, arguments: str, node: Node | None) -> Item:
         gives = _expanded_names(self.macros[name], arguments)
-        return Item(self.document, span, "other", gives, True, node)
+        return Item(self.document, span, "other", gives, self._may_define(name, arguments, frozenset()), node)
+
+    def _may_define(self, name: str, arguments: str, seen: frozenset[str]) -> bool:
+        """Whether a macro call may define something for device code: not where it makes plain host functions only."""
+        written = f"{self.macros[name].body} {arguments}"
+        if _DEFINES.search(written):
+            return True
+        inner = {word for word in _WORD.findall(written) if word in self.macros} - seen - {name}
+        return any(self._may_define(word, "", seen | inner | {name}) for word in inner)
 
     def _item(self, node: Node, span: Span) -> Item:
         inner = node

@@ -16,6 +16,10 @@ from agent.source.span import Span
 
 _DEFINITIONS = "(function_definition) @definition"
 _GLOBAL = re.compile(rb"\b__global__\b")
+# programs of OptiX, which its pipeline calls and nobody can launch
+_PROGRAM = re.compile(
+    r"__(?:raygen|miss|closesthit|anyhit|intersection|exception|(?:direct|continuation)_callable)__\w*"
+)
 # from __global__ to the name and its parenthesis; bounded, so that a file of __global__ takes linear time
 _LOST = re.compile(rb"[^;{}()]{0,400}?([A-Za-z_]\w*)\s*\(")
 _WRAPPERS = frozenset({"template_declaration", "linkage_specification"})
@@ -39,7 +43,8 @@ def find_kernels_in(
     found = [_kernel(text, node, blanks, within.start) for node in _definitions(tree, blanks, within)]
     kernels = [kernel for kernel in found if kernel is not None]
     lost = _lost(text, code, brackets, kernels, within) if tree.root_node.has_error else ()
-    return tuple(sorted([*kernels, *lost], key=lambda kernel: kernel.span))
+    launchable = (kernel for kernel in (*kernels, *lost) if not _PROGRAM.fullmatch(kernel.name))
+    return tuple(sorted(launchable, key=lambda kernel: kernel.span))
 
 
 def _definitions(tree: Tree, blanks: Sequence[Blank], within: Span) -> Iterator[Node]:

@@ -46,14 +46,15 @@ class Value:
 @frozen(eq=False)
 class Scope:
     """Where an argument stands: at ``offset`` in ``function`` of ``document`` or, for a macro call at that place, in
-    what it stands for (``expanded``). ``environment`` tells what the function's own template parameters are."""
+    what it stands for (``expanded``). ``given`` are the names of the unit, each as file level has it, ``environment``
+    tells what the function's own template parameters are."""
 
     document: Document
     function: Node | None
-    given: frozenset[str]
+    given: Mapping[str, str]
     offset: int
     expanded: Document | None
-    stand_ins: bool
+    stand_ins: str
     inside: int = 0
     environment: Mapping[str, Value] = field(factory=dict)
 
@@ -127,9 +128,9 @@ def _meanings(scope: Scope, names: Sequence[str], depth: int) -> list[Value]:
     parameters = {parameter.name: parameter for parameter in scope.parameters()}
     if head in parameters:
         return _assumed(scope, head, parameters[head])
-    if head in scope.given or (len(names) > 1 and any(name in scope.given for name in names)):
-        return [Value(head)]
-    return []
+    if head in scope.given:
+        return [Value(scope.given[head])]
+    return [Value(head)] if any(name in scope.given for name in names) else []
 
 
 def _local(scope: Scope, name: str) -> str | None:
@@ -151,21 +152,24 @@ def _assumed(scope: Scope, name: str, parameter: TemplateParameter | None) -> li
         return [Value("float"), Value("double")]  # what PyTorch's macros name among others, all of them
     if not scope.stand_ins or parameter is None:
         return []
-    value = stand_in(evolve(parameter, name=name), scope.given)
+    value = stand_in(evolve(parameter, name=name), scope.given, scope.stand_ins)
     return [value] if value is not None else []
 
 
-def stand_in(parameter: TemplateParameter, given: frozenset[str]) -> Value | None:
-    """Something that may be put in for a template parameter that nothing in sight fixes, and the words that say so."""
+def stand_in(parameter: TemplateParameter, given: Mapping[str, str], kind: str) -> Value | None:
+    """Something that may be put in for a template parameter that nothing in sight fixes, and the words that say so.
+
+    ``kind`` is a type, or ``1`` for the smallest numbers that may do, with ``float``.
+    """
     name = parameter.name or "an unnamed parameter"
     if parameter.kind == "type":
-        text = "int" if _INDEX.search(parameter.name) else "float"
+        text = "int" if _INDEX.search(parameter.name) else "float" if kind == "1" else kind
     elif parameter.type.strip() == "bool":
         text = "false"
     elif _WHOLE.fullmatch(parameter.type.strip()):
-        text = next((size for pattern, size in _SIZES if pattern.search(parameter.name)), "4")
-    elif names_in(parameter.type.encode()) & given:
-        text = f"({parameter.type.strip()})0"
+        text = "1" if kind == "1" else next((size for one, size in _SIZES if one.search(parameter.name)), "4")
+    elif parameter.type.strip() in given:
+        text = f"({given[parameter.type.strip()]})0"
     else:
         return None
     return Value(text, (f"{name} = {text}",))

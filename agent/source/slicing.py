@@ -10,10 +10,11 @@ from agent.source.document import Document, read
 from agent.source.errors import SliceError, SourceError, UnknownKernel
 from agent.source.includes import is_missed, kept_header, local_header
 from agent.source.instances import expressions
-from agent.source.items import Block, Conditional, Entry, Include, Item, entries, symbol_names, used_namespace
+from agent.source.items import Block, Conditional, Entry, Found, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
 from agent.source.names import KEYWORDS, names_in
 from agent.source.nodes import kernel_node
+from agent.source.pruning import Place, key_of, said
 from agent.source.stripping import device_text
 from agent.source.substitutes import prologue
 from agent.source.workspace import includers
@@ -36,7 +37,7 @@ class Slice:
     names ``constexpr`` functions that got a ``__device__``, which NVRTC wants and nvcc does not: those that constants
     need, and with ``--expt-relaxed-constexpr`` those that device code calls. ``context`` is the file that includes the
     kernels' own and as which it is read, ``path`` the kernels' own. ``assumed`` says what was put in for template
-    arguments that nothing fixes.
+    arguments that nothing fixes. ``items`` are what it was made of, ``roots`` the names that were asked for.
     """
 
     text: str
@@ -48,6 +49,8 @@ class Slice:
     relaxed: tuple[str, ...] = ()
     context: str = ""
     assumed: tuple[str, ...] = ()
+    items: tuple[Found, ...] = field(default=(), repr=False, eq=False)
+    roots: frozenset[str] = field(default=frozenset(), repr=False, eq=False)
 
 
 @frozen(eq=False)
@@ -70,18 +73,22 @@ def device_slice(
     folders: Sequence[str] = (),
     relaxed_constexpr: bool = False,
     alone: bool = False,
-    stand_ins: bool = False,
+    stand_ins: str = "",
+    without: frozenset[Place] = frozenset(),
 ) -> Slice:
     """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders,
     ``relaxed_constexpr`` says that the user's nvcc gets ``--expt-relaxed-constexpr``.
 
     A file that others of its workspace include is read as one of them sees it, but for ``alone``. With ``stand_ins``
-    something is put in for template arguments that nothing in sight fixes.
+    (a type) something is put in for template arguments that nothing in sight fixes. What stands at a place in
+    ``without`` (see :func:`agent.source.pruning.key_of`) is left out.
 
     Raises UnknownKernel, and SliceError for a kernel that the parser lost or a template without known arguments.
     """
     dropped: list[str] = []
     unit, found = _read(document, names, folders, dropped, alone)
+    dropped += [said(each.item) for each in found if key_of(each.item) in without]
+    found = [each for each in found if key_of(each.item) not in without]
     named = tuple(_named(document, unit, name, found, stand_ins)[0] for name in names)
     expressions = tuple(expression for expression, _ in named)
     roots = frozenset().union(*(names_in(name.encode()) for name in expressions))
@@ -94,7 +101,8 @@ def device_slice(
     dropped += _undefined(found, [_bare(name) for name in expressions])
     words = roots.union(*(item.takes for item in chosen))
     writer = Writer()
-    output = _Output(writer, {id(item) for item in chosen}, words, relaxed_constexpr)
+    chosen_ids = {id(item) for item in chosen}
+    output = _Output(writer, chosen_ids, words, relaxed_constexpr)
     output.write(unit, unit.entries, ())
     body = writer.text()
     given = frozenset().union(*(item.gives for item in chosen))
@@ -113,11 +121,13 @@ def device_slice(
         relaxed=tuple(dict.fromkeys(output.relaxed)),
         context=unit.document.path if unit.document is not document else "",
         assumed=tuple(text for _, assumed in named for text in assumed),
+        items=tuple(each for each in found if id(each.item) in chosen_ids),
+        roots=roots,
     )
 
 
 def kernel_instances(
-    document: Document, name: str, folders: Sequence[str] = (), alone: bool = False, stand_ins: bool = False
+    document: Document, name: str, folders: Sequence[str] = (), alone: bool = False, stand_ins: str = ""
 ) -> tuple[str, ...]:
     """The names of every instance of a kernel that its file, or a file that includes it, launches or otherwise names
     (at most 16); the kernel's own name where it is no template. Raises as :func:`device_slice` does."""
@@ -127,16 +137,16 @@ def kernel_instances(
 
 def _read(
     document: Document, names: Sequence[str], folders: Sequence[str], dropped: list[str], alone: bool
-) -> "tuple[_Unit, list[_Found]]":
+) -> "tuple[_Unit, list[Found]]":
     """The unit in which the kernels are read, and its items."""
     for context in () if alone else _contexts(document, names):
         missed: list[str] = []
         unit = _load(context, folders, missed, {str(Path(context.path).resolve())}, 0, document)
         if any(part is document for part in unit.documents()):
             dropped += missed
-            return unit, list(_items(unit, unit.entries, frozenset(), ()))
+            return unit, list(_items(unit, unit.entries))
     unit = _load(document, folders, dropped, {str(Path(document.path).resolve())}, 0, document)
-    return unit, list(_items(unit, unit.entries, frozenset(), ()))
+    return unit, list(_items(unit, unit.entries))
 
 
 def _contexts(document: Document, names: Sequence[str]) -> Iterator[Document]:
@@ -190,32 +200,28 @@ def _includes(entries: Sequence[Entry]) -> Iterator[Include]:
                 yield from _includes(inside)
 
 
-@frozen(eq=False)
-class _Found:
-    """An item, the names that the ``#if`` lines around it read, and the directives of the branches that it is in."""
-
-    item: Item
-    conditions: frozenset[str] = frozenset()
-    branches: tuple[str, ...] = ()
-
-
 def _items(
-    unit: _Unit, entries: Sequence[Entry], conditions: frozenset[str], branches: tuple[str, ...]
-) -> Iterator[_Found]:
+    unit: _Unit,
+    entries: Sequence[Entry],
+    conditions: frozenset[str] = frozenset(),
+    branches: tuple[str, ...] = (),
+    scope: tuple[str, ...] = (),
+) -> Iterator[Found]:
     for entry in entries:
         if isinstance(entry, Item):
-            yield _Found(entry, conditions, branches)
+            yield Found(entry, conditions, branches, scope)
         elif isinstance(entry, Block):
-            yield from _items(unit, entry.children, conditions, branches)
+            inner = (*scope, entry.name) if entry.name else scope
+            yield from _items(unit, entry.children, conditions, branches, inner)
         elif isinstance(entry, Conditional):
             for span, inside in entry.branches:
                 branch = " ".join(unit.document.slice_text(span).split())
-                yield from _items(unit, inside, conditions | entry.takes, (*branches, branch))
+                yield from _items(unit, inside, conditions | entry.takes, (*branches, branch), scope)
         elif (header := unit.headers.get(entry.span.start)) is not None:
-            yield from _items(header, header.entries, conditions, branches)
+            yield from _items(header, header.entries, conditions, branches, scope)
 
 
-def _undefined(found: Sequence[_Found], kernels: Sequence[str]) -> Iterator[str]:
+def _undefined(found: Sequence[Found], kernels: Sequence[str]) -> Iterator[str]:
     """Kernels that only a macro from the command line brings to life."""
     given = _given(found)
     for kernel in kernels:
@@ -227,7 +233,7 @@ def _undefined(found: Sequence[_Found], kernels: Sequence[str]) -> Iterator[str]
                 yield f"{kernel} is there only if {macro} is defined, which nothing here does: compile with -D{macro}"
 
 
-def _given(found: Sequence[_Found]) -> frozenset[str]:
+def _given(found: Sequence[Found]) -> frozenset[str]:
     return frozenset().union(*(each.item.gives for each in found))
 
 
@@ -236,12 +242,11 @@ def _bare(expression: str) -> str:
 
 
 def _named(
-    document: Document, unit: _Unit, name: str, found: Sequence[_Found], stand_ins: bool
+    document: Document, unit: _Unit, name: str, found: Sequence[Found], stand_ins: str
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """NVRTC's expressions for a kernel, one for each of its instances, with what is assumed in each."""
     base, bracket, arguments = name.partition("<")
     kernel, home = _find(document, unit, base)
-    given = _given(found)
     if kernel.damage is not None:
         try:
             kernel_node(home, kernel)
@@ -250,10 +255,27 @@ def _named(
     if bracket:
         return ((f"{kernel.qualified_name}<{arguments}", ()),)
     if kernel.template or sum(_defines(each.item, kernel.name) for each in found) < 2:
-        return expressions(tuple(unit.documents()), kernel, given, stand_ins)
+        return expressions(tuple(unit.documents()), kernel, _qualified(found, kernel), stand_ins)
     # an overload is named by a cast to its type
     types = ", ".join(parameter.type for parameter in kernel.parameters)
     return ((f"(void(*)({types})){kernel.qualified_name}", ()),)
+
+
+def _qualified(found: Sequence[Found], kernel: Kernel) -> dict[str, str]:
+    """Every name of the unit as it is found from file level: of several by one name that which the kernel sees."""
+    home = tuple(kernel.qualified_name.split("::")[:-1])
+    names: dict[str, tuple[str, ...]] = {}
+    for each in found:
+        scope = () if each.item.kind == "macro" else each.scope
+        for name in each.item.gives:
+            if name not in names or _seen(scope, home) > _seen(names[name], home):
+                names[name] = scope
+    return {name: "::".join((*scope, name)) for name, scope in names.items()}
+
+
+def _seen(scope: tuple[str, ...], home: tuple[str, ...]) -> int:
+    """How near a scope is to another inside which names of it are looked up; -1 for one that is not around it."""
+    return len(scope) if home[: len(scope)] == scope else -1
 
 
 def _defines(item: Item, name: str) -> bool:
@@ -276,7 +298,7 @@ def _find(own: Document, unit: _Unit, name: str) -> tuple[Kernel, Document]:
         raise
 
 
-def _closure(found: Sequence[_Found], roots: frozenset[str]) -> list[Item]:
+def _closure(found: Sequence[Found], roots: frozenset[str]) -> list[Item]:
     """The device items that ``roots`` need, directly or through others."""
     by_name: dict[str, list[int]] = {}
     for place, each in enumerate(found):

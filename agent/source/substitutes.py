@@ -172,6 +172,84 @@ _RELAXED = {
 }
 
 
+# What device code calls of the runtime's device side, which NVRTC does not declare; as in cuda_device_runtime_api.h.
+_DEVICE_RUNTIME = {
+    "cudaGridDependencySynchronize": "static __device__ __forceinline__ void cudaGridDependencySynchronize() "
+    '{ asm volatile("griddepcontrol.wait;" ::: "memory"); }',
+    "cudaTriggerProgrammaticLaunchCompletion": "static __device__ __forceinline__ void "
+    'cudaTriggerProgrammaticLaunchCompletion() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }',
+}
+# Types that headers of libraries (cuBLAS, PyTorch, CUTLASS) bring with them.
+_NARROW = {
+    "cuda_bf16.h": re.compile(r"_*nv_bfloat16\w*"),
+    "cuda_fp16.h": re.compile(r"__half\w*|half|half2"),
+    "cuda_fp8.h": re.compile(r"__nv_fp8\w*"),
+    "cuda_fp4.h": re.compile(r"__nv_fp4\w*"),
+}
+_BRINGS_NARROW = re.compile(r"(?:cublas|cudnn|cusparse|cute|cutlass|torch|ATen|c10|cub|nccl|cuda_fp8)[\w/]*[./].*")
+# Types of the standard library that nvcc takes in device code, beyond those of TRAITS: CCCL has the same.
+_STANDARD_TYPES = {
+    "cuda/std/type_traits": word_set(
+        "common_type common_type_t add_lvalue_reference add_lvalue_reference_t add_rvalue_reference "
+        "add_rvalue_reference_t add_volatile add_volatile_t add_cv add_cv_t remove_cvref remove_cvref_t "
+        "remove_all_extents remove_all_extents_t make_signed make_signed_t invoke_result invoke_result_t result_of "
+        "result_of_t is_invocable is_invocable_v is_invocable_r is_invocable_r_v is_function is_function_v "
+        "is_trivially_copy_constructible is_trivially_copy_constructible_v is_trivially_destructible "
+        "is_trivially_destructible_v is_trivially_default_constructible is_trivially_default_constructible_v "
+        "is_standard_layout is_standard_layout_v is_constructible is_constructible_v is_default_constructible "
+        "is_default_constructible_v is_copy_constructible is_copy_constructible_v is_scalar is_scalar_v is_object "
+        "is_object_v is_fundamental is_fundamental_v is_trivial is_trivial_v is_pod is_pod_v is_lvalue_reference "
+        "is_lvalue_reference_v is_rvalue_reference is_rvalue_reference_v is_volatile is_volatile_v is_member_pointer "
+        "is_assignable is_assignable_v conjunction conjunction_v disjunction disjunction_v negation negation_v "
+        "alignment_of alignment_of_v rank rank_v extent extent_v aligned_storage aligned_storage_t type_identity "
+        "type_identity_t is_compound is_compound_v is_null_pointer is_null_pointer_v is_nothrow_move_constructible"
+    ),
+    "cuda/std/utility": word_set(
+        "move forward declval integer_sequence index_sequence make_index_sequence make_integer_sequence "
+        "index_sequence_for in_place in_place_t"
+    ),
+    "cuda/std/cstddef": word_set("byte nullptr_t max_align_t"),
+    "cuda/std/initializer_list": word_set("initializer_list"),
+}
+# What it takes only with --expt-relaxed-constexpr.
+_STANDARD_FUNCTIONS = {
+    "cuda/std/utility": word_set("pair make_pair swap exchange as_const cmp_less cmp_equal to_underlying"),
+    "cuda/std/tuple": word_set("tuple make_tuple tie get apply tuple_size tuple_size_v tuple_element tuple_element_t"),
+    "cuda/std/array": word_set("array"),
+    "cuda/std/optional": word_set("optional nullopt nullopt_t make_optional"),
+    "cuda/std/functional": word_set(
+        "plus minus multiplies divides modulus negate less less_equal greater greater_equal equal_to not_equal_to "
+        "logical_and logical_or logical_not bit_and bit_or bit_xor invoke identity"
+    ),
+    "cuda/std/algorithm": word_set("clamp lower_bound upper_bound fill copy"),
+    "cuda/std/bit": word_set("bit_cast popcount countl_zero countr_zero bit_width bit_ceil bit_floor has_single_bit"),
+    "cuda/std/span": word_set("span dynamic_extent"),
+    "cuda/std/numeric": word_set("gcd lcm midpoint accumulate"),
+    "cuda/std/ratio": word_set("ratio"),
+}
+
+
+def _standard(std_words: frozenset[str], relaxed_constexpr: bool) -> list[str]:
+    """Lines that give names of ``namespace std`` as those of CCCL."""
+    tables = [_STANDARD_TYPES, *([_STANDARD_FUNCTIONS] if relaxed_constexpr else [])]
+    used = [(header, sorted(std_words & names)) for table in tables for header, names in table.items()]
+    using = " ".join(f"using ::cuda::std::{name};" for _, names in used for name in names)
+    lines = [f"#include <{header}>\n" for header in dict.fromkeys(header for header, names in used if names)]
+    return [*lines, f"namespace std {{ {using} }}\n"] if using else []
+
+
+def _narrow(words: frozenset[str], given: frozenset[str], includes: frozenset[str], kept: frozenset[str]) -> list[str]:
+    """The headers of the types that a library's header would have brought."""
+    if not any(_BRINGS_NARROW.fullmatch(name) for name in includes):
+        return []
+    wanted = words - given
+    return [
+        f"#include <{header}>\n"
+        for header, names in _NARROW.items()
+        if header not in kept and any(names.fullmatch(word) for word in wanted)
+    ]
+
+
 def _standard_header(name: str) -> str | None:
     """Where CCCL defines a macro, if it does."""
     if name in FLOAT_MACROS:
@@ -211,11 +289,14 @@ def prologue(
     wide = any(_DEFINES_WIDE.match(header) for header in kept)
     standard = any(_DEFINES_LIMITS.match(header) for header in kept)
     theirs = {name: header for name in macros if standard and (header := _standard_header(name))}
-    lines = [f"#include <{header}>\n" for header in sorted(set(theirs.values()))]
+    lines = _narrow(words, given, includes, kept)
+    lines += [f"#include <{header}>\n" for header in sorted(set(theirs.values()))]
     lines += [f"typedef {_WIDE.get(TYPES[name], TYPES[name]) if wide else TYPES[name]} {name};\n" for name in types]
     lines += [f"#define {name} {known[name]}\n" for name in macros if name not in theirs]
     lines += [TYPE_TRAITS] if std_words & TRAITS else []
     lines += [f"namespace std {{ {' '.join(using)} }}\n"] if using else []
+    lines += _standard(std_words, relaxed_constexpr)
+    lines += [f"{_DEVICE_RUNTIME[name]}\n" for name in sorted(words & _DEVICE_RUNTIME.keys() - given)]
     lines += [_RELAXED[name] for name in sorted(std_words & _RELAXED.keys())] if relaxed_constexpr else []
     # what is wrong in these lines must not be reported on a line of the user's
     return "".join(['#line 1 "<cuda-lsp>"\n', *lines]) if lines else ""

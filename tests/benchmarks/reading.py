@@ -28,15 +28,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agent.execution.compiler import Build, CompileFailure, Options, compile_slice
+from agent.execution.compiler import Build, CompileFailure, Options
+from agent.execution.compiler.kernels import compile_kernels
 from agent.source.document import Document, SourceError, read
 from agent.source.errors import SliceError, UnknownKernel
 from agent.source.kernel import Kernel
-from agent.source.slicing import device_slice, kernel_instances
+from agent.source.slicing import Slice, kernel_instances
 
 LIBRARIES = frozenset(
     {"flash-attention", "flashinfer", "ggml", "tiny-cuda-nn", "apex", "cutlass", "cccl", "whisper.cpp"}
 )
+STAND_INS = ("float", "__half", "1")
 _GRACE = 60.0
 _KERNEL_SECONDS = 30.0
 Row = dict[str, Any]
@@ -151,12 +153,7 @@ def _kernel(document: Document, kernel: Kernel, ends: float) -> Row:
     if left <= 0:
         return row | {"ended": "not reached", "message": "the time for this file was over"}
     try:
-        names = kernel_instances(document, kernel.qualified_name, stand_ins=True)
-        part = device_slice(document, [kernel.qualified_name], stand_ins=True)
-        part = device_slice(document, names) if len(names) > 1 else part
-        built = compile_slice(
-            part, Options(arch=os.environ.get("CUDA_LSP_READING_ARCH", "sm_90")), min(left, _KERNEL_SECONDS)
-        )
+        part, built = _compiled(document, kernel.qualified_name, min(left, _KERNEL_SECONDS))
     except (SliceError, UnknownKernel) as error:
         return row | {"ended": "no slice", "message": str(error)}
     except RecursionError:
@@ -165,6 +162,16 @@ def _kernel(document: Document, kernel: Kernel, ends: float) -> Row:
     if isinstance(built, Build):
         return row | notes | {"ended": "compiled", "message": ""}
     return row | notes | {"ended": built.kind, "message": _said(built)}
+
+
+def _compiled(document: Document, name: str, seconds: float) -> tuple[Slice, Build | CompileFailure]:
+    """Every instance that is named, in one slice; where there is none, one with something put in."""
+    options = Options(arch=os.environ.get("CUDA_LSP_READING_ARCH", "sm_90"))
+    try:
+        names = kernel_instances(document, name)
+    except SliceError:
+        return compile_kernels(document, (name,), options, (), seconds, stand_ins=STAND_INS)
+    return compile_kernels(document, names if len(names) > 1 else (name,), options, (), seconds)
 
 
 def _said(failure: CompileFailure) -> str:
@@ -226,7 +233,7 @@ def _is_library(row: Row) -> bool:
 
 
 def _damage(kernel: Row) -> str:
-    return re.sub(r"\d+", "N", re.sub(r"near '.*'", "near something", kernel["damage"]))
+    return re.sub(r"\d+", "N", re.sub(r"near '.*'", "near something", str(kernel["damage"])))
 
 
 # (what NVRTC says, the cause that it stands for), the first that fits
@@ -252,7 +259,7 @@ def cause(kernel: Row) -> str:
         return "a header that is not there"
     if any("which nothing here does" in one for one in kernel.get("dropped", ())):
         return "a macro that the build defines"
-    return kernel["ended"] + ": " + re.sub(r"^[^:]*:\d+: ", "", re.sub(r'"[^"]*"', '"..."', message))[:80]
+    return f"{kernel['ended']}: " + re.sub(r"^[^:]*:\d+: ", "", re.sub(r'"[^"]*"', '"..."', message))[:80]
 
 
 if __name__ == "__main__":

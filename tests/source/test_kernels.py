@@ -169,3 +169,8 @@ def test_kernels_by_name():
         document.kernel("x")
     with pytest.raises(UnknownKernel, match="no kernel at all"):
         parse(b"int x;").kernel("x")
+
+
+def test_programs_of_optix_are_no_kernels():
+    code = b'extern "C" __global__ void __raygen__frame() {}\n__global__ void __miss__radiance() {}\n'
+    assert [kernel.name for kernel in parse(code + b"__global__ void k() {}\n").kernels] == ["k"]

@@ -7,11 +7,12 @@ from attrs import evolve
 
 from agent.execution.compiler import includes
 from agent.execution.compiler.flags import translate
+from agent.execution.compiler.kernels import compile_kernels
 from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, Options
-from agent.execution.compiler.slices import SECONDS, compile_slice
+from agent.execution.compiler.slices import SECONDS
 from agent.execution.process import never
 from agent.source.errors import SliceError, UnknownKernel
-from agent.source.slicing import Slice, device_slice
+from agent.source.slicing import Slice
 from agent.workload.program import Program
 
 T = TypeVar("T")
@@ -28,10 +29,11 @@ def build(
     path = program.document.path
     folders = includes.search(path, translate(options.flags).includes, ()).explicit
     try:
-        part = device_slice(program.document, asked, [str(folder) for folder in folders])
+        part, result = compile_kernels(
+            program.document, asked, options, [str(folder) for folder in folders], seconds, cancelled
+        )
     except (SliceError, UnknownKernel) as error:
         return CompileFailure("source", str(error), (Diagnostic("error", path, 0, str(error)),))
-    result = compile_slice(part, options, seconds, cancelled)
     result = evolve(result, diagnostics=(*_remarks(part), *result.diagnostics))
     if isinstance(result, CompileFailure):
         return result
@@ -50,4 +52,6 @@ def _remarks(part: Slice) -> tuple[Diagnostic, ...]:
         Diagnostic("note", part.path, 0, f"constexpr function {name} is compiled as a device function")
         for name in part.relaxed
     )
-    return (*dropped, *relaxed)
+    read = f"read as {part.context} sees it, which includes it"
+    context = (Diagnostic("note", part.path, 0, read),) if part.context else ()
+    return (*dropped, *relaxed, *context)
