@@ -91,7 +91,8 @@ class Request:
     emulator). ``blocks``, if given, picks for every launch which linear block indices run (the others are skipped, and
     the answer says so). ``step_cap`` bounds thread-instructions, ``seconds`` the wall clock. ``count`` asks for
     counters. ``watched`` buffers are not given back: the answer says whether they changed. Of outputs with ``parts``
-    only these are given back (a device that :class:`ReadsParts`). ``reach`` asks how far accesses went (emulator only).
+    only these are given back (a device that :class:`ReadsParts`). ``reach`` asks how far accesses went, ``shadow``
+    for the computation without rounding beside it (emulator only).
     """
 
     build: Build
@@ -107,6 +108,7 @@ class Request:
     watched: tuple[str, ...] = ()
     parts: Mapping[str, Parts] = field(factory=dict, repr=False)
     reach: bool = False
+    shadow: bool = False
 
 
 @frozen
@@ -250,6 +252,50 @@ class Reached:
     blocks: tuple[int, int, int]
 
 
+@frozen(eq=False)
+class ShadowOutput:
+    """What an output would hold without rounding, by 16 bits: ``code`` says what they are the first part of
+    (``formats``: the code of each PTX type; 0 where the program's value is its own shadow), ``value`` the float64,
+    ``flags`` 1 where a branch went another way than it would have, 2 where the shadow was lost."""
+
+    code: Bytes = field(repr=False)
+    value: npt.NDArray[np.float64] = field(repr=False)
+    flags: Bytes = field(repr=False)
+    formats: Mapping[str, int]
+
+    def numbers(self, kind: str, own: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], Bytes]:
+        """The output as numbers of PTX type ``kind`` without rounding, and their flags; ``own`` are the program's."""
+        size = {"f16": 1, "bf16": 1, "f32": 2, "f64": 4}[kind]
+        count = len(own) * size
+        code, value = self.code[:count:size], self.value[:count:size]
+        flags = np.bitwise_or.reduce(self.flags[:count].reshape(-1, size), axis=1)
+        return np.where(code == self.formats[kind], value, own), flags
+
+
+@frozen
+class ShadowLine:
+    """Errors against the shadow of the ``results`` of one source line of one kernel, in units in the last place of each
+    result: the ``largest``, the root mean square, and the largest that operands ``brought`` from other lines; and how
+    many threads ``parted`` there, by a branch that goes another way without rounding."""
+
+    kernel: str
+    file: str
+    line: int
+    results: int
+    largest: float
+    rms: float
+    brought: float
+    parted: int
+
+
+@frozen
+class Shadows:
+    """``outputs`` by name; one that is missing holds no number that was computed."""
+
+    outputs: Mapping[str, ShadowOutput]
+    lines: tuple[ShadowLine, ...]
+
+
 @frozen
 class Answer:
     """What a run did.
@@ -279,6 +325,7 @@ class Answer:
     inexact: tuple[str, ...] = ()
     reached: tuple[Reached, ...] = ()
     shared_reached: int = 0
+    shadows: Shadows | None = field(default=None, repr=False)
 
 
 @runtime_checkable

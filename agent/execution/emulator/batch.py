@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agent.execution.emulator.race_order import Order
     from agent.execution.emulator.races import Shadow
     from agent.execution.emulator.reach import Reach
+    from agent.execution.emulator.shadow import Twin
     from agent.execution.emulator.steps_warp import Warps
     from agent.execution.emulator.watch import Watch
 
@@ -92,6 +93,7 @@ class Batch:
     order: "Order | None" = None
     traffic: "Traffic | None" = None
     reach: "Reach | None" = None
+    twin: "Twin | None" = None
     everyone: Lanes = field(init=False)
     lanes: Lanes = field(init=False)
     groups: dict[int, list[Lanes]] = field(factory=dict)
@@ -237,6 +239,8 @@ class Batch:
                 taken, rest = rest, taken
             if self.watch is not None:
                 self.watch.branch(block, lanes, [part for part in (taken, rest) if part is not None])
+            if self.twin is not None:
+                self.twin.branch(lanes, end.entries[0], block.sites[-1])
             if rest is None:
                 return end.targets[0]
             if taken is None:
@@ -265,6 +269,8 @@ class Batch:
     def _jump_by_table(self, block: Block, lanes: Lanes, values: Values, dirty: set[int]) -> int | None:
         index = values[block.end.entries[0]]
         targets = block.end.targets
+        if self.twin is not None:
+            self.twin.branch(lanes, block.end.entries[0], block.sites[-1])
         if index.size == 1:
             return targets[min(int(index[0, 0]), len(targets) - 1)]
         parts: dict[int, list[Lanes]] = {}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import define, evolve, field
@@ -23,6 +24,9 @@ from agent.execution.emulator.reach import Reach
 from agent.execution.emulator.watch import Totals, launch_counters
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch
 
+if TYPE_CHECKING:
+    from agent.execution.emulator.shadow import TwinRun
+
 
 @define(eq=False)
 class Run:
@@ -38,6 +42,7 @@ class Run:
     complete: bool = True
     kernels: dict[str, Kernel] = field(factory=dict)
     reach: Reach | None = None
+    twins: "TwinRun | None" = None
 
 
 class Emulator:
@@ -112,7 +117,14 @@ def _begin(request: Request, meter: Meter) -> Run:
             if buffer.poisoned:
                 buffer.watch()
     reach = Reach() if request.reach else None
-    return Run(request, loaded, buffers, memory, FaultLog(), meter, reach=reach)
+    twins = _twins() if request.shadow else None
+    return Run(request, loaded, buffers, memory, FaultLog(), meter, reach=reach, twins=twins)
+
+
+def _twins() -> "TwinRun":
+    from agent.execution.emulator.shadow import TwinRun
+
+    return TwinRun()
 
 
 def _aliased(images: tuple[Image, ...], buffers: Mapping[str, Buffer], image: Image) -> Buffer:
@@ -139,6 +151,7 @@ def _step(run: Run, step: BoundLaunch | BoundFill | BoundCopy) -> None:
         _launch(run, step)
         return
     target = _buffer(run, step.buffer if isinstance(step, BoundFill) else step.target)
+    source: Buffer | None = None
     if isinstance(step, BoundFill):
         data: Bytes | int = step.byte & 0xFF
     else:
@@ -151,6 +164,8 @@ def _step(run: Run, step: BoundLaunch | BoundFill | BoundCopy) -> None:
     target.data[target.start : target.stop] = data
     if target.written is not None:
         target.written[target.start : target.stop] = 1
+    if run.twins is not None:
+        run.twins.filled(target, source)
 
 
 def _buffer(run: Run, name: str) -> Buffer:
@@ -161,7 +176,7 @@ def _buffer(run: Run, name: str) -> Buffer:
 
 def _launch(run: Run, launch: BoundLaunch) -> None:
     request = run.request
-    kernel = run.loaded.kernel(request.build.entries.get(launch.kernel, launch.kernel))
+    kernel = run.loaded.kernel(request.build.entries.get(launch.kernel, launch.kernel), request.shadow)
     run.kernels[kernel.name] = kernel
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     numbers = np.arange(total)
@@ -174,9 +189,8 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
         run.memory.check_initialised = False
     run.complete = run.complete and len(numbers) == total
     totals = Totals(kernel) if request.count else None
-    setting = Setting(
-        kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals, run.reach
-    )
+    setting = Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals, run.reach)
+    setting = setting if run.twins is None else evolve(setting, twins=run.twins)
     run_launch(setting, numbers)
     if totals is not None:
         run.counters.append(launch_counters(totals, launch.kernel, launch.grid, launch.block, len(numbers)))
@@ -205,6 +219,9 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
     answer = Answer(
         status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded
     )
+    if run.twins is not None:
+        names = {mangled: name for name, mangled in request.build.entries.items()}
+        answer = evolve(answer, shadows=run.twins.shadows({one: run.buffers[one] for one in request.outputs}, names))
     return answer if run.reach is None else evolve(answer, reached=run.reach.reached(), shared_reached=run.reach.shared)
 
 

@@ -1,6 +1,6 @@
 """A kernel ready to run: basic blocks of steps, what each reads and writes, and which entries live on where."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -114,7 +114,13 @@ class Kernel:
         return site_facts(self)
 
 
-def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[str, int]]) -> Kernel:
+#: Puts something beside each step when it is lowered.
+Beside = Callable[[Lowering, Step], Step]
+
+
+def prepare(
+    module: Module, function: Function, addresses: Mapping[str, tuple[str, int]], beside: Beside | None = None
+) -> Kernel:
     """Lower ``function``. Raises Refused, naming what this emulator does not know."""
     code = lay_out(module, function, addresses)
     check_clusters(function, code.items)
@@ -128,7 +134,7 @@ def prepare(module: Module, function: Function, addresses: Mapping[str, tuple[st
     blocks = []
     for number, start in enumerate(leaders):
         stop = leaders[number + 1] if number + 1 < len(leaders) else len(code.items)
-        blocks.append(_block(number, start, code.items[start:stop], sites[start:stop], entries, number_of))
+        blocks.append(_block(number, start, code.items[start:stop], sites[start:stop], entries, number_of, beside))
     _live(blocks)
     _mark_loops(blocks)
     return Kernel(function.name, function, code, tuple(blocks), tuple(entries.initial), sites)
@@ -150,7 +156,13 @@ def _gathers(item: Item) -> bool:
 
 
 def _block(
-    number: int, first: int, items: list[Item], sites: tuple[Site, ...], entries: Entries, number_of: dict[int, int]
+    number: int,
+    first: int,
+    items: list[Item],
+    sites: tuple[Site, ...],
+    entries: Entries,
+    number_of: dict[int, int],
+    beside: Beside | None,
 ) -> Block:
     steps: list[Step] = []
     mask = None
@@ -160,7 +172,8 @@ def _block(
         if item.kind == "step":
             if not steps and (operand := steps_warp.mask_operand(item.instruction)) is not None:
                 mask = lowering.source(operand, "b32")
-            steps.append(_lower(lowering))
+            step = _lower(lowering)
+            steps.append(step if beside is None else beside(lowering, step))
         else:
             end = _end(lowering, number, number_of)
     reads: set[int] = set()

@@ -3,6 +3,7 @@
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import frozen
@@ -32,6 +33,9 @@ from agent.execution.emulator.values import Initial, Values
 from agent.execution.emulator.watch import Totals, Watch
 from agent.workload.binding import Argument, BoundLaunch, PointerArgument
 
+if TYPE_CHECKING:
+    from agent.execution.emulator.shadow import TwinRun
+
 LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of a Python call is spread thin
 MOST_BYTES = 1 << 30  # shared, local and register memory of all batches that are under way
 MOST_THREADS = 1024
@@ -59,6 +63,7 @@ class Setting:
     parameters: Parameters
     totals: Totals | None = None
     reach: Reach | None = None
+    twins: "TwinRun | None" = None
 
 
 def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
@@ -190,6 +195,7 @@ def _batch(setting: Setting, numbers: Array, threads: int, ground: Ground | None
         order=order,
         traffic=Traffic(ground, order, first) if ground is not None and order is not None else None,
         reach=setting.reach,
+        twin=setting.twins.twin(kernel, len(numbers), threads) if setting.twins is not None else None,
     )
 
 

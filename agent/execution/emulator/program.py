@@ -11,7 +11,7 @@ from agent.execution.emulator.buffers import Buffer, new_buffer
 from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.instruction import Module, Variable
-from agent.execution.emulator.kernel import Kernel, prepare
+from agent.execution.emulator.kernel import Beside, Kernel, prepare
 from agent.execution.emulator.pointers import function_places
 
 MOST_PROGRAMS = 32
@@ -23,16 +23,17 @@ class Loaded:
 
     module: Module
     places: Mapping[str, tuple[str, int]]
-    kernels: dict[str, Kernel] = field(factory=dict)
+    kernels: dict[tuple[str, bool], Kernel] = field(factory=dict)
 
-    def kernel(self, name: str) -> Kernel:
-        """Raises Refused."""
-        found = self.kernels.get(name)
+    def kernel(self, name: str, shadow: bool = False) -> Kernel:
+        """With a float64 shadow beside each step, where asked for. Raises Refused."""
+        found = self.kernels.get((name, shadow))
         if found is None:
             function = self.module.functions.get(name)
             if function is None or not function.entry:
                 raise Refused(f"there is no kernel {name} in the compiled program")
-            found = self.kernels[name] = prepare(self.module, function, self.places)
+            beside = _with_shadow() if shadow else None
+            found = self.kernels[name, shadow] = prepare(self.module, function, self.places, beside)
         return found
 
     def variables(self) -> dict[str, Buffer]:
@@ -54,6 +55,13 @@ class Loaded:
                 raise Refused(f"the initialiser of {variable.name} refers to {symbol.name}")
             value = WINDOWS.get(space, 0) + address + symbol.offset
             buffer.data[offset : offset + 8] = np.frombuffer(value.to_bytes(8, "little"), np.uint8)
+
+
+def _with_shadow() -> Beside:
+    from agent.execution.emulator.shadow_steps import Lines, shadowed
+
+    lines = Lines()
+    return lambda lowering, step: shadowed(lowering, step, lines)
 
 
 _loaded: dict[str, Loaded] = {}

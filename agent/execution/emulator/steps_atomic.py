@@ -54,7 +54,7 @@ _ALLOWED = {
 
 @lowers("atom", "red")
 def atomic(lowering: Lowering) -> Step:
-    space, name, count = _words(lowering)
+    space, name, count = words_of(lowering)
     kind = lowering.instruction.types[0] if len(lowering.instruction.types) == 1 else ""
     if kind not in _ALLOWED.get(name, ()):
         raise lowering.refuse()
@@ -88,7 +88,7 @@ def atomic(lowering: Lowering) -> Step:
     return Step(run, reads, tuple(out for out in outs if out is not None))
 
 
-def _words(lowering: Lowering) -> tuple[str, str, int]:
+def words_of(lowering: Lowering) -> tuple[str, str, int]:
     """Space, operation and vector length."""
     space, name, count = "generic", "", 1
     for word in lowering.instruction.modifiers:

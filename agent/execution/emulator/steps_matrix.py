@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from attrs import frozen
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.instruction import Operand
@@ -30,22 +31,32 @@ _ALIGNMENT = 16  # of a matrix in memory: the least that rows of any shape have
 
 @lowers("mma", "wmma")
 def matrix(lowering: Lowering) -> Step:
-    instruction = lowering.instruction
-    words = [word.removesuffix("::cta") for word in instruction.modifiers]
+    words, shape = _words_and_shape(lowering)
+    if lowering.instruction.base == "wmma" and words[0] in ("load", "store"):
+        return _transfer(lowering)
+    return _multiply(lowering, words, shape)
+
+
+def _words_and_shape(lowering: Lowering) -> tuple[list[str], Shape]:
+    words = [word.removesuffix("::cta") for word in lowering.instruction.modifiers]
     unknown = [word for word in words if word not in _KNOWN and not _SHAPE.fullmatch(word)]
     shapes = [match for word in words if (match := _SHAPE.fullmatch(word))]
     if unknown or len(shapes) != 1:
         raise lowering.refuse(f".{unknown[0]}" if unknown else "")
     m, n, k = (int(part) for part in shapes[0].groups())
-    if instruction.base == "wmma" and words[0] in ("load", "store"):
-        return _transfer(lowering, words, (m, n, k))
-    return _multiply(lowering, words, (m, n, k))
+    return words, (m, n, k)
+
+
+def matrix_of(lowering: Lowering) -> tuple[Shape, tuple[str, ...]]:
+    """Shape of a product, and the types of the result, of A, B and C."""
+    types = lowering.instruction.types
+    if len(types) == 2:
+        types = (types[0], "f16", "f16", types[1])
+    return _words_and_shape(lowering)[1], types
 
 
 def _multiply(lowering: Lowering, words: list[str], shape: Shape) -> Step:
-    instruction, types = lowering.instruction, lowering.instruction.types
-    if len(types) == 2:
-        types = (types[0], "f16", "f16", types[1])
+    instruction, (_, types) = lowering.instruction, matrix_of(lowering)
     if len(types) != 4 or len(instruction.sources) != 3:
         raise lowering.refuse("types")
     to, left, right, plus = types
@@ -79,8 +90,38 @@ def _entries(lowering: Lowering, operand: Operand, form: Fragment) -> list[int]:
     return [lowering.source(part, form.file) for part in parts]
 
 
-def _transfer(lowering: Lowering, words: list[str], shape: Shape) -> Step:
-    """``wmma.load.a [p], stride`` and ``wmma.store.d [p], {...}, stride``."""
+@frozen(eq=False)
+class Transfer:
+    """``wmma.load`` or ``wmma.store``: the entries ``held`` in turn, and how many bytes of each, from where, go to or
+    come from memory in ``space`` (``moves``, see there). ``leading``: the rows' distance where ``stride`` is None."""
+
+    loads: bool
+    form: Fragment
+    space: str
+    held: tuple[int, ...]
+    base: int
+    shift: int
+    stride: int | None
+    leading: int
+    moves: "list[tuple[int, list[_Place]]]"
+
+    def ways(self, values: Values, batch: "Batch") -> list[tuple[int, list[Array]]]:
+        """For each register the bytes of one access and the lanes' addresses of each of its accesses."""
+        step = np.array([[self.leading]], np.int64) if self.stride is None else values[self.stride].astype(np.int64)
+        first, lane = self.first(values), batch.lanes.thread % WARP
+        return [
+            (width, [first + _offset(place, lane, step, self.form.kind) for place in places])
+            for width, places in self.moves
+        ]
+
+    def first(self, values: Values) -> Array:
+        """Where the matrix begins."""
+        return np.asarray(values[self.base].astype(np.uint64) + np.uint64(self.shift & 0xFFFF_FFFF_FFFF_FFFF))
+
+
+def transfer_of(lowering: Lowering) -> Transfer:
+    """``wmma.load.a [p], stride`` and ``wmma.store.d [p], {...}, stride``. Raises Refused."""
+    words, shape = _words_and_shape(lowering)
     instruction, loads = lowering.instruction, words[0] == "load"
     kind = instruction.types[0] if len(instruction.types) == 1 else ""
     role = "c" if words[1] == "d" else words[1]
@@ -95,36 +136,37 @@ def _transfer(lowering: Lowering, words: list[str], shape: Shape) -> Step:
     base, shift, owner = lowering.address(sources.pop(0))
     space = next((word for word in words if word in ("global", "shared")), owner or "generic")
     parts = flatten(instruction.destinations if loads else (sources.pop(0),))
-    held = [lowering.destination(part) if loads and part else lowering.source(part, form.file) for part in parts]
+    held = tuple(lowering.destination(part) if loads and part else lowering.source(part, form.file) for part in parts)
     if len(held) < form.registers or len(held) % form.registers or len(sources) > 1:
         raise lowering.refuse("registers")
     stride = lowering.source(sources[0], "b32") if sources else None
     leading = form.size[1] if layout == "row" else form.size[0]
-    moves, site = _moves(form, layout), lowering.site
+    return Transfer(loads, form, space, held, base, shift, stride, leading, _moves(form, layout))
+
+
+def _transfer(lowering: Lowering) -> Step:
+    given, site = transfer_of(lowering), lowering.site
+    held = given.held
 
     def run(values: Values, batch: "Batch") -> None:
         whole_warps(batch, site)
-        step = np.array([[leading]], np.int64) if stride is None else values[stride].astype(np.int64)
-        first = values[base].astype(np.uint64) + np.uint64(shift & 0xFFFF_FFFF_FFFF_FFFF)
-        _check_alignment(batch, lowering, first)
-        lane = batch.lanes.thread % WARP
+        _check_alignment(batch, lowering, given.first(values))
         loaded: list[Array] = []
-        for register, (width, places) in enumerate(moves):
-            ways = [first + _offset(place, lane, step, form.kind) for place in places]
-            if loads:
-                found = [read(batch, space, site, way, width) for way in ways]
-                loaded.append(_joined(found, width, form.file))
+        for register, (width, ways) in enumerate(given.ways(values, batch)):
+            if given.loads:
+                found = [read(batch, given.space, site, way, width) for way in ways]
+                loaded.append(_joined(found, width, given.form.file))
             else:
                 word = values[held[register]]
                 for index, way in enumerate(ways):
                     part = word >> word.dtype.type(8 * width * index)
-                    write(batch, space, site, way, width, part.astype(f"u{width}"))
-        if loads:
+                    write(batch, given.space, site, way, width, part.astype(f"u{width}"))
+        if given.loads:
             for index, entry in enumerate(held):
                 values[entry] = loaded[index % len(loaded)]
 
-    used = (base,) if stride is None else (base, stride)
-    return Step(run, used, tuple(held)) if loads else Step(run, (*used, *held), ())
+    used = (given.base,) if given.stride is None else (given.base, given.stride)
+    return Step(run, used, held) if given.loads else Step(run, (*used, *held), ())
 
 
 def _operands(kind: str, role: str) -> Sequence[str]:

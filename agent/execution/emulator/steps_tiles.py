@@ -30,7 +30,7 @@ def _transposed(tiles: Array) -> Array:
     return np.ascontiguousarray(halves.swapaxes(1, 2)).view(np.uint32).reshape(-1, WARP)
 
 
-def _form(lowering: Lowering) -> tuple[int, bool]:
+def form_of(lowering: Lowering) -> tuple[int, bool]:
     """How many tiles, and whether they are turned over. Raises Refused."""
     instruction = lowering.instruction
     words = [word.removesuffix("::cta") for word in instruction.modifiers]
@@ -40,7 +40,7 @@ def _form(lowering: Lowering) -> tuple[int, bool]:
     return counts[0], "trans" in words
 
 
-def _address(lowering: Lowering, operand: Operand) -> tuple[int, int]:
+def address_of(lowering: Lowering, operand: Operand) -> tuple[int, int]:
     """Entry and shift of an address as an offset into shared memory."""
     base, shift, owner = lowering.address(operand)
     generic = not owner and not {"shared", "shared::cta"} & set(lowering.instruction.modifiers)
@@ -58,11 +58,11 @@ def _row_lanes(whole: Whole, count: int, addresses: Array) -> tuple[Lanes, Array
 
 @lowers("ldmatrix")
 def load(lowering: Lowering) -> Step:
-    (count, turned), site = _form(lowering), lowering.site
+    (count, turned), site = form_of(lowering), lowering.site
     outs = [lowering.destination(part) for part in flatten(lowering.instruction.destinations) if part is not None]
     if len(outs) != count:
         raise lowering.refuse("registers")
-    base, shift = _address(lowering, lowering.instruction.sources[0])
+    base, shift = address_of(lowering, lowering.instruction.sources[0])
 
     def run(values: Values, batch: "Batch") -> None:
         whole = whole_warps(batch, site)
@@ -82,9 +82,9 @@ def load(lowering: Lowering) -> Step:
 
 @lowers("stmatrix")
 def store(lowering: Lowering) -> Step:
-    (count, turned), site = _form(lowering), lowering.site
+    (count, turned), site = form_of(lowering), lowering.site
     target, source = lowering.instruction.sources
-    base, shift = _address(lowering, target)
+    base, shift = address_of(lowering, target)
     entries = [lowering.source(part, "b32") for part in flatten((source,))]
     if len(entries) != count:
         raise lowering.refuse("registers")

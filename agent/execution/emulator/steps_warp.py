@@ -112,18 +112,18 @@ def shuffle(lowering: Lowering) -> Step:
         lanes = batch.lanes
         warps = Warps(lanes, values[value], values[place], values[clamp], values[mask])
         table, b, c, members = warps.tables
-        source, inside = _source_lane(mode, b.astype(np.int64), c.astype(np.int64))
+        source, inside = source_lane(mode, b.astype(np.int64), c.astype(np.int64))
         present = warps.members(members)
         _check_members(batch, site, warps, present, source)
         if out is not None:
-            values[out] = warps.back(_pick(table, source, present, warps.count))
+            values[out] = warps.back(pick(table, source, present, warps.count))
         if valid is not None:
             values[valid] = warps.back(np.broadcast_to(inside, (warps.count, WARP)))
 
     return Step(run, reads, _some(out, valid))
 
 
-def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+def source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     """The lane that each lane reads and whether it is in range (PTX ISA, shfl.sync)."""
     segment, b, bound = c >> 8 & 31, b & 31, c & 31
     low = _LANE & segment
@@ -137,7 +137,7 @@ def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     return np.where(inside, source, _LANE), inside
 
 
-def _pick(table: Array, source: Array, present: Array, count: int) -> Array:
+def pick(table: Array, source: Array, present: Array, count: int) -> Array:
     """The value of the source lane; a lane's own where the source takes no part (PTX leaves that undefined)."""
     if table.size == 1:
         return np.broadcast_to(table, (count, WARP))

@@ -29,15 +29,25 @@ _JOINS: dict[str, Function] = {"and": np.logical_and, "or": np.logical_or, "xor"
 _OPERATORS = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor ftz"
 
 
-def _comparison(instruction: Instruction, kind: str) -> Function:
-    """The comparison that the modifiers name, on arrays as registers hold them."""
+def operator_of(instruction: Instruction) -> str:
+    """The one comparison that is named."""
     operators = [modifier for modifier in instruction.modifiers if modifier not in _JOINS and modifier != "ftz"]
     if len(operators) != 1:
         raise Unsupported(instruction.opcode)
-    operator = operators[0]
+    return operators[0]
+
+
+def joins_of(instruction: Instruction) -> list[Function]:
+    """How the comparison is joined with a predicate, where it is."""
+    return [_JOINS[modifier] for modifier in instruction.modifiers if modifier in _JOINS]
+
+
+def _comparison(instruction: Instruction, kind: str) -> Function:
+    """The comparison that the modifiers name, on arrays as registers hold them."""
+    operator = operator_of(instruction)
     if kind in FORMATS:
         load = _loader(kind, "ftz" in instruction.modifiers)
-        compare = _float_comparison(operator)
+        compare = float_comparison(operator)
         return lambda a, b, out=None: compare(load(a), load(b), out=out)
     ufunc, dtype = _ORDERED[_UNSIGNED.get(operator, operator)], typed_dtype(kind)
     if dtype == raw_dtype(kind):
@@ -51,7 +61,8 @@ def _loader(kind: str, ftz: bool) -> Function:
     return FORMATS[kind].load
 
 
-def _float_comparison(operator: str) -> Function:
+def float_comparison(operator: str) -> Function:
+    """The comparison of float arrays by its name."""
     if operator in ("eq", "lt", "le", "gt", "ge"):
         return _ORDERED[operator]
     if operator == "neu":
@@ -75,7 +86,7 @@ def _set_predicate(instruction: Instruction) -> Meaning:
     packed = kind in ("f16x2", "bf16x2")
     part = kind.removesuffix("x2") if packed else kind
     compare = _comparison(instruction, part)
-    joins = [_JOINS[modifier] for modifier in instruction.modifiers if modifier in _JOINS]
+    joins = joins_of(instruction)
     results = ("pred",) * len(instruction.destinations)
     sources = (kind, kind, "pred") if joins else (kind, kind)
     if packed:
@@ -112,7 +123,7 @@ def _set_value(instruction: Instruction) -> Meaning:
     packed = kind in ("f16x2", "bf16x2")
     part, result_part = (kind.removesuffix("x2"), result.removesuffix("x2")) if packed else (kind, result)
     compare = _comparison(instruction, part)
-    joins = [_JOINS[modifier] for modifier in instruction.modifiers if modifier in _JOINS]
+    joins = joins_of(instruction)
     ones = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
     dtype = raw_dtype(result_part)
     if packed and result in ("u32", "s32"):
