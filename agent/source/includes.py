@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from agent.source.document import Document, read
@@ -104,9 +105,28 @@ def local_header(include: Include, includer: Document, folders: Sequence[str]) -
     if isinstance(place, str):
         return place
     try:
-        return read(place)
-    except SourceError as error:
+        return _as_on_disk(place)
+    except (SourceError, OSError) as error:
         return str(error)
+
+
+def known(place: Path) -> Document | None:
+    """A file of the workspace as it is on disk; None for one that cannot be read."""
+    try:
+        return _as_on_disk(place)
+    except (SourceError, OSError):
+        return None
+
+
+def _as_on_disk(place: Path) -> Document:
+    status = place.stat()
+    return _read(str(place), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read(place: str, _changed: int, _size: int) -> Document:
+    """A header as it is on disk; headers are read again and again, by every kernel that is looked at."""
+    return read(place)
 
 
 def header_path(name: str, quoted: bool, includer: str, folders: Sequence[str]) -> Path | str:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from attrs import field, frozen
 
-from agent.source.document import Document, read
+from agent.source.document import Document
 from agent.source.errors import SliceError, SourceError, UnknownKernel
-from agent.source.includes import is_missed, kept_header, local_header
+from agent.source.includes import is_missed, kept_header, known, local_header
 from agent.source.instances import expressions
 from agent.source.items import Block, Conditional, Entry, Found, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
@@ -152,12 +153,7 @@ def _read(
 def _contexts(document: Document, names: Sequence[str]) -> Iterator[Document]:
     """The files that include this one: those first that name one of the kernels."""
     bare = [_bare(name).encode() for name in names]
-    others = []
-    for place in includers(document.path)[:_INCLUDERS]:
-        try:
-            others.append(read(place))
-        except SourceError:
-            continue
+    others = [found for place in includers(document.path)[:_INCLUDERS] if (found := known(place)) is not None]
     return iter(sorted(others, key=lambda other: not any(name in other.text for name in bare)))
 
 
@@ -165,7 +161,7 @@ def _load(
     document: Document, folders: Sequence[str], dropped: list[str], seen: set[str], depth: int, own: Document
 ) -> _Unit:
     """The document with all that it includes; ``own`` is in memory and not read again."""
-    unit = _Unit(document, entries(document))
+    unit = _Unit(document, entries(document) if document is own else _known_entries(document))
     for include in _includes(unit.entries):
         if kept_header(include, frozenset()) is not None:
             continue
@@ -181,6 +177,12 @@ def _load(
             header = own if own.path and place == str(Path(own.path).resolve()) else header
             unit.headers[include.span.start] = _load(header, folders, dropped, seen, depth + 1, own)
     return unit
+
+
+@lru_cache(maxsize=64)
+def _known_entries(document: Document) -> tuple[Entry, ...]:
+    """Those of a file that is not being edited, which is asked for again and again."""
+    return entries(document)
 
 
 def _units(unit: _Unit) -> Iterator[_Unit]:

@@ -6,6 +6,7 @@ what needs it then does not compile, so that nothing can mean something else. Ea
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
@@ -19,6 +20,8 @@ from agent.source.slicing import Slice, device_slice
 from agent.source.writing import named
 
 _ROUNDS = 8
+_TRYING = 10.0
+"""Seconds after which nothing more is tried."""
 _RELAXED_FLAG = re.compile(r"--?expt-relaxed-constexpr")
 _OF_THE_HOST = re.compile(r'"std"|std::|constexpr|__host__ function|non-__device__')
 
@@ -48,11 +51,12 @@ def compile_kernels(
     which they are tried. Raises UnknownKernel and SliceError, see :func:`agent.source.slicing.device_slice`.
     """
     first: tuple[Slice, Build | CompileFailure] | None = None
+    ends = time.monotonic() + min(seconds, _TRYING)
     relaxed = any(_RELAXED_FLAG.fullmatch(flag) for flag in options.flags)
     for way in _ways(relaxed, stand_ins):
-        if first is not None and not _worth(way, first, relaxed):
+        if first is not None and (time.monotonic() > ends or not _worth(way, first, relaxed)):
             continue
-        found = _compiled(document, names, options, folders, way, seconds, cancelled)
+        found = _compiled(document, names, options, folders, way, seconds, cancelled, ends)
         if isinstance(found[1], Build) or found[1].kind != "source":
             return found
         first = first or found
@@ -89,6 +93,7 @@ def _compiled(
     way: Way,
     seconds: float,
     cancelled: Callable[[], bool],
+    ends: float,
 ) -> tuple[Slice, Build | CompileFailure]:
     without: frozenset[Place] = frozenset()
     gone: frozenset[str] = frozenset()
@@ -101,7 +106,7 @@ def _compiled(
             return part, result
         errors = frozenset((named(one.file), one.line) for one in result.diagnostics if one.severity == "error")
         more = prunable(part.items, part.roots, errors, gone)
-        if result.kind != "source" or not more:
+        if result.kind != "source" or not more or time.monotonic() > ends:
             break
         without |= {key_of(item) for item in more}
         gone = gone.union(*(item.gives for item in more))
