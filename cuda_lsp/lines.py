@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from itertools import accumulate
 
 from attrs import field, frozen
 from lsprotocol import types
 
 from agent.source.span import Span
+from cuda_lsp.columns import UTF8, UTF16, UTF32, decoded, encoded, line_starts, offset_in, width
 
-UTF8, UTF16, UTF32 = (kind.value for kind in types.PositionEncodingKind)
+__all__ = ["UTF8", "UTF16", "UTF32", "LineIndex", "decoded", "encoded", "mended"]
 
 
 @frozen
@@ -31,7 +31,7 @@ class LineIndex:
     @cached_property
     def starts(self) -> list[int]:
         """The offset at which each line begins. Never empty."""
-        return _starts(self.text) if self._starts is None else self._starts
+        return line_starts(self.text) if self._starts is None else self._starts
 
     def edited(self, span: Span, text: bytes) -> LineIndex:
         """The index after an edit. Only the lines around it are looked for anew: an edit may join the two bytes of a
@@ -45,7 +45,7 @@ class LineIndex:
         behind = bisect_right(self.starts, span.end)
         begin = self.starts[first]
         end = self.starts[behind] + by if behind < len(self.starts) else len(new)
-        between = [begin + at for at in _starts(new[begin:end])]
+        between = [begin + at for at in line_starts(new[begin:end])]
         if behind < len(self.starts):
             between.pop()  # the line that is next begins there
         moved = [at + by for at in self.starts[behind:]] if by else self.starts[behind:]
@@ -56,23 +56,15 @@ class LineIndex:
         of a line to that end, past the last line to the end of the text, inside a character to its beginning."""
         if position.line >= len(self.starts):
             return len(self.text)
-        start = self.starts[position.line]
         line = self._line(position.line)
-        if self.encoding == UTF8:
-            column = min(position.character, len(line))
-            while column < len(line) and line[column] & 0xC0 == 0x80:
-                column -= 1
-            return start + column
-        if line.isascii():
-            return start + min(position.character, len(line))
-        return start + len(_first_units(line, position.character, self.encoding))
+        return self.starts[position.line] + offset_in(line, position.character, self.encoding)
 
     def position_of(self, offset: int) -> types.Position:
         """The position of a byte offset, which must lie between two characters (or inside a line end)."""
         offset = min(max(offset, 0), len(self.text))
         number = bisect_right(self.starts, offset) - 1
         before = self.text[self.starts[number] : offset]
-        return types.Position(number, self._units(before))
+        return types.Position(number, width(before, self.encoding))
 
     def line_start(self, offset: int) -> int:
         """Where the line of a byte offset begins."""
@@ -90,43 +82,6 @@ class LineIndex:
         """A line without its line end."""
         end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.text)
         return self.text[self.starts[number] : end].rstrip(b"\r\n")
-
-    def _units(self, piece: bytes) -> int:
-        if self.encoding == UTF8 or piece.isascii():
-            return len(piece)
-        text = piece.decode("utf-8", "surrogatepass")
-        return len(text) if self.encoding == UTF32 else len(text) + sum(c > "\uffff" for c in text)
-
-
-def _starts(text: bytes) -> list[int]:
-    # of bytes, splitlines ends lines exactly where the protocol does
-    ends = list(accumulate(map(len, text.splitlines(keepends=True))))
-    if ends and not text.endswith((b"\n", b"\r")):
-        ends.pop()
-    return [0, *ends]
-
-
-def _first_units(line: bytes, units: int, encoding: str) -> bytes:
-    """The characters of ``line`` that fit into so many units."""
-    text = line.decode("utf-8", "surrogatepass")
-    if encoding == UTF16:
-        taken = 0
-        for index, character in enumerate(text):
-            taken += 2 if character > "\uffff" else 1
-            if taken > units:
-                return encoded(text[:index])
-        return line
-    return encoded(text[:units])
-
-
-def encoded(text: str) -> bytes:
-    """Text of a client as the bytes that we keep."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def decoded(text: bytes) -> str:
-    """The bytes that we keep as the text of a client."""
-    return text.decode("utf-8", "surrogatepass")
 
 
 def mended(text: bytes) -> bytes:

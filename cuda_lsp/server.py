@@ -29,6 +29,7 @@ from cuda_lsp.client import client_of
 from cuda_lsp.facts.counts import CountStore
 from cuda_lsp.facts.store import FactStore
 from cuda_lsp.hints import HintStore
+from cuda_lsp.indexing.building import Building
 from cuda_lsp.jobs import Jobs
 from cuda_lsp.jobs.pool import Pool
 from cuda_lsp.parent import watch
@@ -94,6 +95,8 @@ class CudaServer(LanguageServer):
         )
         self.at_end(self.counts.end)
         self.at_refresh(self.counts.look)
+        self.index = Building(self)
+        self.at_end(self.index.end)
         self.applier = Applier(self.session, self.workspace_apply_edit_async)
         self.proposals = Proposals(self.session, self.applier, Store(default_folder()), self.say)
         self.jobs.subscribe(self.proposals.heard)
@@ -101,6 +104,8 @@ class CudaServer(LanguageServer):
         """What features put over a kernel, after its figures and hints."""
         self.obstacles: list[Obstacle] = []
         """What features know to speak against a command on a kernel now."""
+        self.cancels: dict[str | int, Callable[[], None]] = {}
+        """By token: what is called where the user cancels what the client shows as progress."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 

@@ -37,6 +37,9 @@ class Settings:
         {}, "How a rule is shown, by id or letter: `error`, `warning`, `information`, `hint` or `off`."
     )
     compile: bool = _setting(True, "Compile kernels in the background after a pause in typing.")
+    index: bool = _setting(
+        True, "Read the workspace's CUDA files in the background, for definitions, references, symbols and calls."
+    )
     delay: int = _setting(150, "How long a pause in typing is, in milliseconds.")
 
 

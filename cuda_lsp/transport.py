@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
 from lsprotocol import types
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from cuda_lsp.server import CudaServer
 
 Tracer = Callable[[str, Any], None]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_AT_ONCE = "cuda_lsp_at_once"
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,13 @@ class Written:
     """A result that is written as JSON already."""
 
     text: str
+
+
+def begun_at_once(handler: Handler) -> Handler:
+    """For a handler that returns a future. Unlike a coroutine, which begins when the messages that came with its own
+    were handled too, it sees the documents as they were when the request came."""
+    setattr(handler, _AT_ONCE, True)
+    return handler
 
 
 class Transport(LanguageServerProtocol):
@@ -163,7 +174,12 @@ class Transport(LanguageServerProtocol):
             self._request_futures.pop(msg_id, None)
             callback(future)
 
-        super()._execute_handler(msg_id, handler, done, args, kwargs)
+        if getattr(handler, _AT_ONCE, False):
+            begun: asyncio.Future[Any] = handler(*(args or ()), **(kwargs or {}))
+            self._request_futures[msg_id] = begun  # type: ignore[assignment]
+            begun.add_done_callback(done)  # type: ignore[arg-type]
+        else:
+            super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _handle_response(self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None) -> None:
         """As pygls does, but nothing happens where nobody waits any more."""

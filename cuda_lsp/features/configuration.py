@@ -31,6 +31,8 @@ def register(server: CudaServer) -> None:
         if (now.select, now.ignore, now.severities) != (before.select, before.ignore, before.severities):
             server.hints.again()
             server.task(name_unknown_rules(now))
+        if now.index != before.index:
+            server.index.switched()
         server.look_again()
         server.refresh()
 

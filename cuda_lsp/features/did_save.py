@@ -11,3 +11,5 @@ def register(server: CudaServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
         server.look_again()
+        if not server.session.client.watches_files:
+            server.index.changed()

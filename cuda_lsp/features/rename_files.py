@@ -17,9 +17,11 @@ def register(server: CudaServer) -> None:
         for file in params.files:
             server.jobs.renamed(file.old_uri, file.new_uri)
             server.proposals.renamed(file.old_uri, file.new_uri)
+        server.index.changed()
 
     @server.feature(types.WORKSPACE_DID_DELETE_FILES, _FILES)
     def deleted(params: types.DeleteFilesParams) -> None:
         for file in params.files:
             server.jobs.leave(file.uri)
             server.proposals.deleted(file.uri)
+        server.index.changed()

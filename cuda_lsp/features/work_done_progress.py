@@ -32,6 +32,8 @@ def register(server: CudaServer) -> None:
         job = progress.jobs.get(params.token)
         if job is not None:
             server.jobs.cancel(job)
+        elif (cancelled := server.cancels.get(params.token)) is not None:
+            cancelled()
 
 
 @define(eq=False)

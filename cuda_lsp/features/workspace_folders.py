@@ -14,3 +14,4 @@ def register(server: CudaServer) -> None:
         for folder in params.event.removed:
             folders.pop(folder.uri, None)
         folders.update({folder.uri: folder.name for folder in params.event.added})
+        server.index.changed()

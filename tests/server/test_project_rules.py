@@ -89,5 +89,6 @@ def test_clients_that_can_are_asked_to_watch_the_file() -> None:
         client.initialize({**VSCODE, "workspace": workspace})
         asked = until(lambda: [one for told in client.messages("client/registerCapability")
                                for one in told["registrations"] if one["id"] == "cuda-lsp.files"])  # fmt: skip
-        assert asked[0]["registerOptions"] == {"watchers": [{"globPattern": "**/.cuda-lsp.toml"}]}
+        globs = [one["globPattern"] for one in asked[0]["registerOptions"]["watchers"]]
+        assert globs[:2] == ["**/.cuda-lsp.toml", "**/.gitignore"] and "cu,cuh,h," in globs[2]
         assert client.end() == 0

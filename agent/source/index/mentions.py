@@ -19,7 +19,7 @@ from agent.source.span import Span
 _TOKEN = re.compile(rb"(?<![\w.])(?<!->)[A-Za-z_]\w*|[()]")
 _CALLED = re.compile(rb"\s*(?:<[\w\s:,*&<>]{0,200}>\s*)?\(")
 _SCOPE = re.compile(rb"\s*::")
-_QUALIFIER = re.compile(rb"(?:\w+\s*(?:<[\w\s:,*&]{0,80}>)?\s*::\s*)+\Z")
+_QUALIFYING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:"
 _CHEVRONS = re.compile(rb"<<<|<\s*<<|<<\s*<")
 _LAUNCHED = re.compile(rb"[A-Za-z_]\w*\Z")
 _PARAMETERS = re.compile(rb"#\s*define\s+\w+\(([^()]*)\)")
@@ -103,7 +103,7 @@ def mentions_of(
             within, launches = _in_macro(document.text, one, at)
             found += within
             wrappers |= {at} if launches else set()
-    return tuple(sorted(found, key=lambda one: one.span)), frozenset(wrappers)
+    return tuple(sorted(found, key=lambda one: one.span.start)), frozenset(wrappers)
 
 
 def _lies_in(offset: int, spans: Sequence[Span]) -> bool:
@@ -205,9 +205,9 @@ def _pointed(code: bytes, extent: Span, launch: _Token, declared: Declared, insi
 
 def _mention(code: bytes, token: _Token, inside: int) -> Mention:
     qualifier = ""
-    if code[max(0, token.start - 4) : token.start].rstrip().endswith(b"::"):
-        before = _QUALIFIER.search(code, max(0, token.start - _LONGEST_QUALIFIER), token.start)
-        qualifier = "".join(before.group().decode("utf-8", "replace").split()).removesuffix("::") if before else ""
+    if code[token.start - 1 : token.start] == b":":
+        before = code[max(0, token.start - _LONGEST_QUALIFIER) : token.start]
+        qualifier = before[len(before.rstrip(_QUALIFYING)) :].decode().strip(":")
     return Mention(token.name.decode(), qualifier, token.how, token.span, token.within.decode(), inside)
 
 

@@ -1,0 +1,1 @@
+"""The index of a workspace: built in a process of its own, asked by the server."""
