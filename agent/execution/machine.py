@@ -46,7 +46,7 @@ def capabilities() -> tuple[Capability, ...]:
         _gpu(),
         _tool("nvcc", "whole files are not compiled", _TOOLKIT),
         _tool("ncu", "hardware counters are not read", _TOOLKIT),
-        _tool("compute-sanitizer", "memory and races are checked in the emulator only", _SANITIZER, lambda _: toolkit.sanitizer()),
+        _tool("compute-sanitizer", "memory and races are checked in the emulator only", _SANITIZER, toolkit.sanitizer),
         _tool("clang-format", "rewrites keep the layout that they were written in", "pip install clang-format"),
     )
 

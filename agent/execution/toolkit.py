@@ -51,14 +51,14 @@ def nvcc() -> Path | None:
     return tool("nvcc")
 
 
-def sanitizer() -> Path | None:
+def sanitizer(name: str = "compute-sanitizer") -> Path | None:
     """compute-sanitizer: of the toolkit, or of its wheel (nvidia-cuda-sanitizer-api)."""
     spec = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
     wheels = (
         found for place in places for found in sorted(place.glob("cu[0-9]*/compute-sanitizer/compute-sanitizer*"))
     )
-    return tool("compute-sanitizer") or next(filter(Path.is_file, wheels), None)
+    return tool(name) or next(filter(Path.is_file, wheels), None)
 
 
 def tool(name: str) -> Path | None:

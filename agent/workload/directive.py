@@ -119,6 +119,8 @@ def format_statements(workload: Workload) -> list[str]:
         lines.append(f"compare  {name} {comparator.kind}{tolerance}")
     if workload.flags:
         lines.append("flags    " + shlex.join(workload.flags))
+    if workload.reference is not None:
+        lines.append(f"reference {workload.reference}")
     return [*lines, "lossy"] if workload.lossy else lines
 
 

@@ -35,7 +35,19 @@ from agent.workload.workload import Origin, Workload
 
 FILE = ".cuda-lsp.toml"
 _PROJECT = ("target", "architectures", "flags", "include", "workload", "model", "hints")
-_WORKLOAD = ("sizes", "constants", "buffers", "symbols", "scratch", "locals", "plan", "compare", "flags", "lossy")
+_WORKLOAD = (
+    "sizes",
+    "constants",
+    "buffers",
+    "symbols",
+    "scratch",
+    "locals",
+    "plan",
+    "compare",
+    "flags",
+    "lossy",
+    "reference",
+)
 _STATEMENT = {
     "sizes": "size {name} = {value}",
     "constants": "const {name} = {value}",
@@ -153,6 +165,8 @@ def _check_entry(entry: Mapping[str, Any], path: Path, prefix: str) -> None:
                 _fail(path, prefix + key, "a table of name = value")
         elif key == "lossy" and not isinstance(value, bool):
             _fail(path, prefix + key, "true or false")
+        elif key == "reference" and not isinstance(value, str):
+            _fail(path, prefix + key, 'text such as "refs.py:softmax"')
         elif key == "plan" and not isinstance(value, str):
             _fail(path, prefix + key, 'text such as "launch kernel<<<grid, block>>>(...)"')
         elif key == "flags":
@@ -170,3 +184,5 @@ def _statements(entry: Mapping[str, Any]) -> Iterator[str]:
         yield "flags " + " ".join(entry["flags"])
     if entry.get("lossy"):
         yield "lossy"
+    if entry.get("reference"):
+        yield f"reference {entry['reference']}"

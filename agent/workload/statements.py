@@ -15,6 +15,7 @@ One statement a line (a line with an open bracket goes on), each a keyword and i
     compare  y numeric 1e-5
     flags    -DTILE=16 --use_fast_math
     lossy
+    reference refs.py:softmax
 """
 
 import re
@@ -30,7 +31,18 @@ from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.generators import DOMAINS, default_domain
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.types import split_arguments
-from agent.workload.workload import PROBED, Access, Buffer, Comparator, Constant, Domain, Origin, Size, Workload
+from agent.workload.workload import (
+    PROBED,
+    Access,
+    Buffer,
+    Comparator,
+    Constant,
+    Domain,
+    Origin,
+    Reference,
+    Size,
+    Workload,
+)
 
 COMPARATORS = ("auto", "exact", "numeric", "multiset", "argmax", "distribution")
 FLAGS = re.compile(
@@ -54,6 +66,7 @@ class _Parts:
     comparators: list[tuple[str, Comparator]] = field(factory=list)
     flags: list[str] = field(factory=list)
     lossy: bool = False
+    reference: Reference | None = None
 
 
 def read_statements(text: str, kernel: str, origin: Origin, first_line: int | None = None) -> Workload:
@@ -74,6 +87,7 @@ def read_statements(text: str, kernel: str, origin: Origin, first_line: int | No
         parts.lossy,
         origin,
         tuple(parts.flags),
+        reference=parts.reference,
     )
 
 
@@ -400,6 +414,15 @@ def _lossy(reader: _Reader, text: str) -> None:
     reader.parts.lossy = True
 
 
+def _reference(reader: _Reader, text: str) -> None:
+    match = re.fullmatch(rf"(\S.*\.py):({_NAME})", text)
+    if not match:
+        reader.fail(f"reference: expected a Python file and a function of it, as in `refs.py:softmax`, found `{text}`")
+    if reader.parts.reference is not None:
+        reader.fail("reference: there is one already")
+    reader.parts.reference = Reference(match[1], match[2])
+
+
 _STEPS: Mapping[str, Callable[[_Reader], Step]] = {
     "launch": _Reader.launch,
     "repeat": _Reader.repeat,
@@ -417,5 +440,6 @@ _LINES: Mapping[str, Callable[[_Reader, str], None]] = {
     "compare": _compare,
     "flags": _flags,
     "lossy": _lossy,
+    "reference": _reference,
 }
 _STATEMENTS = (*_LINES, *_STEPS)

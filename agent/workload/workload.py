@@ -104,6 +104,18 @@ class Comparator:
 
 
 @frozen
+class Reference:
+    """A function or module of PyTorch that computes what the plan does: ``name`` in the Python file ``path``, which is
+    relative to the folder of the kernel's file."""
+
+    path: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.name}"
+
+
+@frozen
 class Workload:
     """Everything needed to run one kernel, or a plan of several, without the user's host code.
 
@@ -120,6 +132,7 @@ class Workload:
     origin: Origin = field(factory=lambda: Origin("directive"))
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    reference: Reference | None = None
 
     def buffer(self, name: str) -> Buffer:
         return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -12,7 +12,7 @@ from agent.workload.errors import WorkloadError
 from agent.workload.expression import build, name, number
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.statements import read_statements
-from agent.workload.workload import Access, Buffer, Comparator, Constant, Domain, Origin, Size, Workload
+from agent.workload.workload import Access, Buffer, Comparator, Constant, Domain, Origin, Reference, Size, Workload
 
 KERNEL = "__global__ void k(const float* x, float* y, int n) { y[n] = x[n]; }\n"
 GOOD = """\
@@ -251,3 +251,28 @@ def test_a_probed_extent_says_so_and_reads_back() -> None:
 def test_probed_alone_is_no_access() -> None:
     with pytest.raises(WorkloadError, match="comes in, out or inout"):
         read(GOOD.replace("in uniform(-1, 1)", "probed") + KERNEL)
+
+
+REFERRED = """\
+// cuda-lsp: workload
+//   size     n = 4
+//   buffer   x: f32[n] inout
+//   launch   k<<<1, n>>>(x, n)
+//   reference sub folder/refs.py:twice
+__global__ void k(float* x, int n) { x[threadIdx.x] *= 2; }
+"""
+
+
+def test_a_reference_is_a_file_and_a_name() -> None:
+    document = parse(REFERRED.encode(), "k.cu")
+    workload = read_directive(document, document.kernels[0])
+    assert workload is not None and workload.reference == Reference("sub folder/refs.py", "twice")
+    again = parse((format_directive(workload) + REFERRED[REFERRED.index("__global__") :]).encode(), "k.cu")
+    assert read_directive(again, again.kernels[0]).reference == workload.reference
+
+
+@pytest.mark.parametrize("text", ["refs.py", "refs.txt:f", "refs.py:f()", ":f", "refs.py:f\n//   reference refs.py:g"])
+def test_what_is_no_reference(text: str) -> None:
+    document = parse(REFERRED.replace("sub folder/refs.py:twice", text).encode(), "k.cu")
+    with pytest.raises(WorkloadError, match=r"line [56]: reference: "):
+        read_directive(document, document.kernels[0])
