@@ -5,6 +5,8 @@ VENV ?= .venv
 SHARD ?= .cuda-lsp/gpu.json
 SHARD_SECONDS ?= 1500
 CUDA ?= cuda13
+# TORCH: what to install as PyTorch for its tests (torch==2.13.0); they are skipped where it is not there.
+TORCH ?=
 BIN := $(VENV)/bin
 
 EDITORS := .editors
@@ -26,10 +28,16 @@ $(BIN)/.models: $(BIN)/.installed tests/models/requirements.txt
 	    --requirement tests/models/requirements.txt || echo "No model server for this machine; its tests are skipped."
 	@touch $@
 
+# PyTorch is large, on Linux with CUDA very large: installed only for who asks.
+$(BIN)/.torch: $(BIN)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' \
+	    || echo "No $(TORCH) for this machine; its tests are skipped."
+	@touch $@
+
 demo: $(BIN)/.installed ## optimize and refuse the fixtures on the CPU emulator
 	@PATH="$(abspath $(BIN)):$$PATH" bash fixtures/demo
 
-test: $(BIN)/.installed $(BIN)/.models lint ## every test that needs no GPU
+test: $(BIN)/.installed $(BIN)/.models $(if $(TORCH),$(BIN)/.torch) lint ## every test that needs no GPU
 	@$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=steady
 
 lint: $(BIN)/.installed
