@@ -19,6 +19,10 @@ START_SECONDS = 120.0
 """For importing torch on a slow disk."""
 
 SECONDS = 60.0
+COMPILE_SECONDS = 180.0
+CALLS = 30
+"""Timed calls, of which the median counts."""
+
 MOST_BYTES = 1 << 28
 """Of inputs and outputs together; larger runs are not asked for."""
 
@@ -68,6 +72,28 @@ class TorchReference:
         if found.problem:
             return f"{self.reference}: {found.problem}"
         return {one.name: np.frombuffer(one.data, np.float64) for one in found.outputs}
+
+    def times(
+        self,
+        tensors: Mapping[str, npt.NDArray[np.generic]],
+        numbers: Mapping[str, int | float],
+        compiled: bool,
+        flush: int,
+    ) -> tuple[float, ...] | str:
+        """Seconds of its calls on the card, as it is or through ``torch.compile``; or why there are none. Who asks sees
+        to it that nobody else is timing. ``flush`` bytes are read before each call."""
+        given = tuple(say.Tensor(name, one.dtype.str, one.tobytes()) for name, one in tensors.items())
+        request = say.Time(given, dict(numbers), compiled, CALLS, flush)
+        with self._lock:
+            try:
+                problem = self._open(never)
+                if problem:
+                    return problem
+                assert self._child is not None
+                found = self._child.converse(lambda channel: _asked(channel, request, say.Times), COMPILE_SECONDS)
+            except (ChildTimeout, ChildDied) as failure:
+                return f"{self.reference} was not timed: {failure}"
+        return (found.problem and f"{self.reference}: {found.problem}") or found.seconds
 
     def _open(self, cancelled: Callable[[], bool]) -> str:
         """Load it, where it is not loaded yet; why that fails."""

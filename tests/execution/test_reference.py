@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agent.execution.children import reference_messages as say
-from agent.execution.children.reference import called, opened
+from agent.execution.children.reference import called, opened, timed
 from agent.execution.reference import TorchReference
 from agent.workload.workload import Reference
 
@@ -166,3 +166,13 @@ def test_too_large_and_cancelled(open_, monkeypatch: pytest.MonkeyPatch) -> None
     assert open_("softmax").answer({"x": X}, {}, {"y": 24}, cancelled=lambda: True) == "cancelled"
     monkeypatch.setattr("agent.execution.reference.MOST_BYTES", 64)
     assert "too much" in open_("softmax").answer({"x": X}, {}, {"y": 24})
+
+
+def test_without_a_card_it_is_not_timed(folder: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a card: tests/gpu times it")
+    _, function = opened(say.Open(str(folder / "refs.py"), "two"))
+    found = timed(function, say.Time((say.Tensor("x", "<f4", X.tobytes()),), {}, False, 3, 1 << 20))
+    assert "sees no card" in found.problem and not found.seconds

@@ -15,6 +15,8 @@ from agent.execution.children import reference_messages as say
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 
+_WARM_CALLS = 3
+
 
 class Unfit(Exception):
     """What the user wrote cannot be used; the message says why."""
@@ -24,11 +26,13 @@ def main() -> None:
     held: list[Any] = []
 
     def handle(channel: Channel) -> None:
-        request = channel.receive(say.Open, say.Call)
+        request = channel.receive(say.Open, say.Call, say.Time)
         if isinstance(request, say.Open):
             made, found = opened(request)
             held[:] = [found]
             channel.send(made)
+        elif isinstance(request, say.Time):
+            channel.send(timed(held[0], request))
         else:
             channel.send(called(held[0], request))
 
@@ -84,11 +88,53 @@ def called(function: Any, request: say.Call) -> say.Called:
         return say.Called(problem=_words(error))
 
 
-def _tensor(torch: Any, one: say.Tensor) -> Any:
+def timed(function: Any, request: say.Time) -> say.Times:
+    """Its calls on the card, each timed by events behind a read that empties the level-2 cache; whatever it does, the
+    answer says so."""
+    import torch
+
+    try:
+        if not torch.cuda.is_available():
+            return say.Times(problem=f"PyTorch {torch.__version__} sees no card")
+        with torch.no_grad():
+            tensors = {one.name: _tensor(torch, one, wide=False).cuda() for one in request.tensors}
+            if isinstance(function, torch.nn.Module):
+                _fill(torch, function, tensors)
+                function = function.cuda().to(_float_of(torch, tensors))
+            arguments = _arguments(function, {**request.numbers, **tensors})
+            chosen = torch.compile(function) if request.compiled else function
+            for _ in range(_WARM_CALLS):
+                chosen(**arguments)
+            return say.Times(_calls(torch, lambda: chosen(**arguments), request))
+    except Unfit as unfit:
+        return say.Times(problem=str(unfit))
+    except BaseException as error:
+        return say.Times(problem=_words(error))
+
+
+def _calls(torch: Any, call: Callable[[], Any], request: say.Time) -> tuple[float, ...]:
+    held = torch.zeros(max(4, request.flush) // 4, dtype=torch.int32, device="cuda")
+    found = []
+    for _ in range(request.calls):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        held.sum()
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        found.append(begin.elapsed_time(end) / 1e3)
+    return tuple(found)
+
+
+def _float_of(torch: Any, tensors: Mapping[str, Any]) -> Any:
+    return next((one.dtype for one in tensors.values() if one.is_floating_point()), torch.float32)
+
+
+def _tensor(torch: Any, one: say.Tensor, wide: bool = True) -> Any:
     import numpy as np
 
     made = torch.from_numpy(np.frombuffer(one.data, one.dtype).copy())
-    return made.double() if made.is_floating_point() else made
+    return made.double() if wide and made.is_floating_point() else made
 
 
 def _fill(torch: Any, module: Any, tensors: Mapping[str, Any]) -> None:

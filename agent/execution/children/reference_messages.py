@@ -43,3 +43,23 @@ class Called:
 
     outputs: tuple[Tensor, ...] = ()
     problem: str = ""
+
+
+@frozen
+class Time:
+    """Time it on the card on ``tensors`` of their own types: so many ``calls``, each after ``flush`` bytes were read,
+    as it is or ``compiled``. Answered by :class:`Times`."""
+
+    tensors: tuple[Tensor, ...]
+    numbers: dict[str, int | float]
+    compiled: bool
+    calls: int
+    flush: int
+
+
+@frozen
+class Times:
+    """Seconds of each call; ``problem`` where there are none."""
+
+    seconds: tuple[float, ...] = ()
+    problem: str = ""
