@@ -13,17 +13,16 @@ def include_folders(major: int | None = None) -> tuple[Path, ...]:
 
     ``major`` is the CUDA version of the NVRTC that will read them (12, 13): wheels of that version come first.
     """
-    for folders in (*_wheels(major), *_installations()):
+    installed = [(root / "include", root / "include" / "cccl") for root in roots()]
+    for folders in (*_wheels(major), *installed):
         if (folders[0] / "cuda_runtime.h").is_file():
             return tuple(folder for folder in folders if folder.is_dir())
     return ()
 
 
 def _wheels(major: int | None) -> list[tuple[Path, ...]]:
-    spec = importlib.util.find_spec("nvidia")
-    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
     found: list[tuple[Path, ...]] = []
-    for place in places:
+    for place in wheels():
         unified = sorted(place.glob("cu[0-9]*/include"), reverse=True)
         found += [
             (folder, folder / "cccl") for folder in unified if major is None or folder.parent.name == f"cu{major}"
@@ -34,16 +33,23 @@ def _wheels(major: int | None) -> list[tuple[Path, ...]]:
     return found
 
 
-def _installations() -> list[tuple[Path, ...]]:
-    roots = [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+def roots() -> tuple[Path, ...]:
+    """Where a toolkit may be installed, the user's own choice first; some of them may not be there."""
+    found = [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     if os.environ.get("CONDA_PREFIX"):
         prefix = Path(os.environ["CONDA_PREFIX"])
-        roots += [*sorted(prefix.glob("targets/*-linux")), prefix, prefix / "Library"]
-    roots += [Path(root) for root in _TOOLKITS]
+        found += [*sorted(prefix.glob("targets/*-linux")), prefix, prefix / "Library"]
+    found += [Path(root) for root in _TOOLKITS]
     compiler = nvcc()
     if compiler is not None:
-        roots.append(compiler.resolve().parent.parent)
-    return [(root / "include", root / "include" / "cccl") for root in roots]
+        found.append(compiler.resolve().parent.parent)
+    return tuple(dict.fromkeys(found))
+
+
+def wheels() -> tuple[Path, ...]:
+    """The folders in which NVIDIA's wheels of this Python put their parts."""
+    spec = importlib.util.find_spec("nvidia")
+    return tuple(Path(place) for place in (spec.submodule_search_locations or ())) if spec is not None else ()
 
 
 def nvcc() -> Path | None:

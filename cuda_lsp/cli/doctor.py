@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from agent.execution.machine import Capability, capabilities
+from agent.inference.capture.building import find_compiler
+from agent.inference.capture.cupti import NEWEST, find_cupti
+from agent.inference.capture.errors import CaptureError
 from agent.models.keys import find_key, is_loopback
 from agent.models.settings import read_model
 from agent.workload.settings import SettingsError, read_settings
@@ -25,7 +28,7 @@ _SAID = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the command that mends it."""
-    found = (*capabilities(), _model())
+    found = (*capabilities(), _recorder(), _model())
     code = Exit.OK if all(capability.present for capability in found if capability.required) else Exit.MACHINE
     if as_json:
         click.echo(json.dumps(envelope("doctor", code, capabilities=found)))
@@ -37,6 +40,16 @@ def command(as_json: bool) -> int:
         if not capability.present and capability.mend:
             click.echo(f"     {'':<{width}}  mend: {capability.mend}")
     return code
+
+
+def _recorder() -> Capability:
+    """What `cuda-lsp capture` needs beside a card. Nothing is built."""
+    try:
+        cupti, compiler = find_cupti(NEWEST), find_compiler()
+    except CaptureError as error:
+        return Capability("capture", False, "launches cannot be recorded", str(error))
+    version = ".".join(map(str, cupti.version))
+    return Capability("capture", True, f"CUPTI of CUDA {version}, {compiler}")
 
 
 def _model() -> Capability:

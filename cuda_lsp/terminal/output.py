@@ -15,7 +15,6 @@ import cuda_lsp
 from agent.evaluation.plain import unstructure
 from agent.search import events
 from agent.search.proposal import Proposal
-from cuda_lsp.terminal.exits import Exit
 
 SCHEMA = 1
 
@@ -23,7 +22,7 @@ HIDDEN = frozenset({(Proposal, "document")})
 """Fields that no JSON shows: a proposal's text is its diff."""
 
 
-def envelope(command: str, code: Exit, **content: object) -> dict[str, Any]:
+def envelope(command: str, code: int, **content: object) -> dict[str, Any]:
     """The object that every ``--json`` prints. ``schema`` grows when a field changes its meaning or goes away."""
     return {
         "schema": SCHEMA,

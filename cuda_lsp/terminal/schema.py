@@ -19,7 +19,7 @@ from cuda_lsp.cli.hints import FIELDS as HINTS
 from cuda_lsp.cli.kernels import Listed
 from cuda_lsp.cli.profile import FIELDS as PROFILE
 from cuda_lsp.cli.scan import FIELDS as SCAN
-from cuda_lsp.terminal.exits import Exit
+from cuda_lsp.terminal.capture import FIELDS as CAPTURE
 from cuda_lsp.terminal.output import HIDDEN, SCHEMA
 
 _PLAIN = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "integer"}, bytes: {"type": "null"}}
@@ -47,6 +47,7 @@ def schema() -> dict[str, Any]:
         ("hints", {name: of(kind) for name, kind in HINTS.items()}),
         ("profile", {name: of(kind) for name, kind in PROFILE.items()}),
         ("scan", {name: of(kind) for name, kind in SCAN.items()}),
+        ("capture", {name: of(kind) for name, kind in CAPTURE.items()}),
         ("doctor", {"capabilities": {"type": "array", "items": of(Capability)}}),
     )
     return {
@@ -57,7 +58,7 @@ def schema() -> dict[str, Any]:
             "schema": {"const": SCHEMA},
             "tool": of(str),
             "command": of(str),
-            "exit": {"enum": [int(code) for code in Exit]},
+            "exit": of(int),
             "error": of(str),
         },
         "required": ["schema", "tool", "command", "exit"],
