@@ -166,9 +166,14 @@ def test_an_argument_goes_through_functions(tmp_path: Path) -> None:
         ("int size = atoi(argv[1]);", "inf"),
         ("int size = atoi(argv[1]);", "99999999999"),
         ("int size = atof(argv[1]);", "1_000"),
-        ('int size = 100; int c; while ((c = getopt(argc, argv, "n:")) != -1) size = atoi(optarg);', "-n 20"),
+        ('int size = 100; int c; while ((c = getopt(argc, argv, "m:")) != -1) size = atoi(optarg);', "-n 20"),
+        ('int size = 100; int c; while ((c = getopt(argc, argv, "n:")) != -1) size = atoi(optarg);', "file -n 20"),
+        ('int c; while ((c = getopt(argc, argv, "n:")) != -1); int size = atoi(argv[1]);', "20 -n 30"),
         ('int size = 100; getCmdLineArgumentInt(argc, argv, "n", &size);', "-n=20"),
-        ("int size = 100; for (int a = 1; a < argc; a++) size = atoi(argv[a]);", "20"),
+        ("int size = 100; for (int a = 1; a < argc; a++) size = atoi(argv[argc - a + k]);", "20"),
+        ("char** w = argv; w[1] = w[2]; int size = atoi(argv[1]);", "20 30"),
+        ("char** w = argv; w++; int size = atoi(w[1]);", "20 30"),
+        ("char** w = argv + 0; int size = atoi(w[1]);", "20 30"),
     ],
 )
 def test_what_is_not_plainly_an_argument_s_decimal_number_is_asked_for(tmp_path: Path, text: str, command: str) -> None:
@@ -244,3 +249,40 @@ def test_a_program_of_another_name_is_the_only_one(tmp_path: Path) -> None:
     found = run_line(str(tmp_path / "main.cu"))
     assert found is not None
     assert found.arguments == ("5",)
+
+
+OPTIONS = """\
+#include <cstring>
+int size = 100, rows = 1;
+void parse(int count, char** words) {
+    for (int i = 1; i < count; i++) {
+        if (strcmp(words[i], "--size") == 0 && i + 1 < count) size = atoi(words[++i]);
+        else if (!strcmp(words[i], "-r")) { rows = atoi(words[i + 1]); i++; }
+        else break;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "expected"),
+    [
+        ("int size = 100, c; while ((c = getopt(argc, argv, \"n:v\")) != -1) if (c == 'n') size = atoi(optarg);",
+         "-n 20", 20),
+        ("int size = 100, c; while ((c = getopt(argc, argv, \"vn:\")) != -1) "
+         "switch (c) { case 'v': break; case 'n': size = atoi(optarg); break; default: size = 3; }",
+         "-v -n20 in.txt", 20),
+        ("int size = 100; for (int a = 1; a < argc; a++) size = atoi(argv[a]);", "20", 20),
+        ("parse(argc, argv);", "-r 3 --size 40", 40),
+        ("parse(argc, argv);", "x --size 40", 100),
+        ('int size = 100; if (std::string(argv[1]) == "large") size = 5000; else size = 50;', "large", 5000),
+        ('int size = 100; sscanf(argv[1], "%d", &size);', "40", 40),
+        ("char* word = argv[1]; int size = atoi(word);", "40", 40),
+        ("int size = strlen(argv[1]);", "abcde", 5),
+        ("int size = 0; switch (argv[1][0]) { case 's': size = 10; case 'm': size += 20; break; case 'l': size = 90; }",
+         "small", 30),
+    ],
+)  # fmt: skip
+def test_options_are_read_as_the_program_reads_them(tmp_path: Path, text: str, command: str, expected: int) -> None:
+    found = counted(tmp_path, text, command, OPTIONS)
+    assert found.buffers[0].extent.integer({size.name: size.value for size in found.sizes}) == expected

@@ -311,11 +311,11 @@ def test_row_pointers_and_indices_are_sized_to_what_they_index() -> None:
         "n); }", "value of `n` of `k`?", "`scanf` sets it"),
         ("int main() { int n = 8; float* x = load(&n); float* y; cudaMalloc(&y, n); k<<<1, 32>>>(x, y, "
         "n); }", "size of `x` of `k`?", "`load`"),
-        ("int main() { int n = strlen(\"abc\"); @M k<<<1, 32>>>(x, y, "
+        ("int main() { int n = strlen(text); @M k<<<1, 32>>>(x, y, "
         "n); }", "value of `n` of `k`?", "`strlen` decides it"),
         ("int main() { int n = 8; if (time(0) > 5) n = 9; @M k<<<1, 32>>>(x, y, "
         "n); }", "value of `n` of `k`?", "depends on a condition"),
-        ("int main() { int n = 8; for (int i = 0; i < 3; i++) n += i; @M k<<<1, 32>>>(x, y, "
+        ("int main() { int n = 8; for (int i = 0; i < g(); i++) n += i; @M k<<<1, 32>>>(x, y, "
         "n); }", "value of `n` of `k`?", "changes in the loop"),
         ("int main() { int n = 8; float y[8]; float* x; cudaMalloc(&x, n * 4); k<<<1, 32>>>(x, y, "
         "n); }", "size of `y` of `k`?", "host memory"),

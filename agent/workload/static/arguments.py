@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.workload.expression import number
 from agent.workload.static.state import Facts, plain_name
-from agent.workload.static.values import Scalar, Unknown, Value
+from agent.workload.static.values import Scalar, Text, Unknown, Value
 from agent.workload.workload import Origin
 
 MARK = "argv:"
@@ -20,9 +20,10 @@ ARGV = Unknown("it is the command line (`argv`)")
 """What ``argv`` is in ``main``, and in the functions that it is handed to."""
 
 _ARGUMENT = re.compile(r"argv\s*\[\s*(\d+)\s*\]")
+_COMES = "it comes from the command line"
 # Whatever may make argv[i] another argument than the i-th: the pointer is moved, or the array is written or permuted.
 _MOVED = re.compile(
-    rb"(\+\+|--|(?<!&)&)\s*argv\b|\bargv\s*(\[[^\]]*\]\s*)?(\+|-|=(?!=))|\bgetopt|\bargc\s*(--|-=)|--\s*argc\b"
+    rb"(\+\+|--|(?<!&)&)\s*argv\b|\bargv\s*(\[[^\]]*\]\s*)?(\+|-|=(?!=))|\bgetopt_long|\bargc\s*(--|-=)|--\s*argc\b"
 )
 # What C reads from other words (octal, hexadecimal, the 1 of "1e3") differs from function to function: asked for.
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
@@ -41,20 +42,52 @@ def passed(facts: Facts) -> bool:
     return facts.command is not None and bool(facts.command.arguments)
 
 
-def parsed(given: list[Node], function: str, node: Node, facts: Facts, state: dict[int, Value]) -> Value:
-    """``atoi(argv[1])`` and its kin: the number itself where the Makefile tells it, for arithmetic to go on with."""
+def parsed(given: list[Node], held: Value, function: str, node: Node, facts: Facts) -> Value:
+    """``atoi(argv[1])`` and its kin, of the text ``held``.
+
+    The number itself where the Makefile tells it, for arithmetic to go on with.
+    """
     text = facts.node_text(given[0]) if given else ""
-    reason = f"it comes from the command line (`{text}`)"
-    word = _word(text, facts, state)
+    reason = f"{_COMES} (`{text}`)"
+    word = held.text if isinstance(held, Text) else None
+    if word is not None and isinstance(held, Text) and held.argument:
+        facts.parsed_line = facts.line(node)
     if function in FLOATS:
         told = word is not None and _DECIMAL.fullmatch(word) is not None
         return Scalar(number(float(word))) if told and word is not None else Unknown(reason, facts.line(node))
     based = len(given) > 2 and facts.node_text(given[2]).strip() != "10"
-    whole = None if word is None or based or _WHOLE.fullmatch(word) is None else int(word)
-    bits = _NARROW if function in ("atoi", "stoi") else _WIDE
-    if whole is None or not -(2**bits) <= whole < 2**bits:
-        return Unknown(MARK + reason, facts.line(node))
-    return Scalar(number(whole))
+    found = None if word is None or based else whole(word, _NARROW if function in ("atoi", "stoi") else _WIDE)
+    return Unknown(MARK + reason, facts.line(node)) if found is None else Scalar(number(found))
+
+
+def whole(word: str, bits: int = _NARROW) -> int | None:
+    """The number that a word is, where all of C's functions read the same; None where they do not."""
+    told = int(word) if _WHOLE.fullmatch(word) else None
+    return told if told is not None and -(2**bits) <= told < 2**bits else None
+
+
+def is_argv(value: Value) -> bool:
+    """Whether a value is the array of the command line's words, under whatever name."""
+    return value == ARGV
+
+
+def is_argument(value: Unknown) -> bool:
+    """Whether a value is a word of the command line that is not known."""
+    return value.reason.startswith(_COMES)
+
+
+def word(index_node: Node, index: Value, facts: Facts) -> Value:
+    """``argv[i]``: the word where the Makefile tells it."""
+    place = index.expression.constant if isinstance(index, Scalar) else None
+    unknown = Unknown(f"{_COMES} (`argv[{facts.node_text(index_node)}]`)", facts.line(index_node))
+    text = facts.document.text
+    if facts.command is None or facts.moved or not isinstance(place, int) or _MOVED.search(text):
+        return unknown
+    if index_node.type == "number_literal" and b"getopt" in text:
+        return unknown  # it moves what is no option to the end
+    if not 1 <= place <= len(facts.command.arguments):
+        return unknown
+    return Text(facts.command.arguments[place - 1], argument=True)
 
 
 def is_asked(value: Value) -> TypeGuard[Unknown]:
@@ -71,6 +104,8 @@ def origin(text: str, line: int, facts: Facts) -> Origin:
     """Where a variable's first value comes from, by how it is written: the run in the Makefile, the default for an
     argument that is not passed, or a number that the program states."""
     if "argc" not in text and "argv" not in text:
+        if facts.parsed_line is not None and line <= facts.parsed_line <= line + 2 and facts.command is not None:
+            return Origin("run line", line, facts.command.where)
         return Origin("literal", line)
     told = [int(index) for index in _ARGUMENT.findall(text)]
     if facts.command is None or (told and min(told) > len(facts.command.arguments)):
@@ -84,14 +119,3 @@ def answered(name: str, value: Value, origin: Origin, facts: Facts) -> bool:
         return False
     kinds = {facts.roots[part].origin.kind for part in value.expression.names & facts.roots.keys()} | {origin.kind}
     return bool(kinds & {"run line", "argv"})
-
-
-def _word(text: str, facts: Facts, state: dict[int, Value]) -> str | None:
-    """What the Makefile passes for ``argv[i]``, where a text is that and nothing else."""
-    found = _ARGUMENT.fullmatch(text.strip())
-    if found is None or facts.command is None or not 1 <= int(found[1]) <= len(facts.command.arguments):
-        return None
-    cell = facts.find("argv")
-    if cell is None or state.get(cell) != ARGV or _MOVED.search(facts.document.text):
-        return None
-    return facts.command.arguments[int(found[1]) - 1]

@@ -11,7 +11,7 @@ from agent.source.nodes import field as child
 from agent.source.nodes import text_of
 from agent.workload import dtypes
 from agent.workload.expression import number
-from agent.workload.static import conversion, hints, launching, library, parts, runtime
+from agent.workload.static import arguments, conversion, hints, launching, library, parts, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
 from agent.workload.static.values import (
@@ -36,10 +36,10 @@ def call(node: Node, facts: Facts, state: State) -> Value:
     """The value of a call, with its effects."""
     if any(part.type == "kernel_call_syntax" for part in node.children):
         return launching.launch(node, facts, state)
-    callee, arguments = child(node, "function"), child(node, "arguments")
+    callee, listed = child(node, "function"), child(node, "arguments")
     if callee is None:
         return Unknown("a broken call", facts.line(node))
-    given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
+    given = [part for part in listed.named_children if part.type != "comment"] if listed else []
     if callee.type == "primitive_type" or callee.type == "sized_type_specifier":
         return _cast(facts.node_text(callee), given, facts, state)
     text = "".join(facts.node_text(callee).split()) if callee.type != "template_function" else facts.node_text(callee)
@@ -180,6 +180,7 @@ def forget(value: Value, reason: str, line: int, facts: Facts, state: State) -> 
 def store_element(target: Node, value: Value, facts: Facts, state: State) -> None:
     """``a[i] = value``: remembered for arrays of pointers and for constant indices, and as a hint of contents."""
     holder, index = ev.subscript(target, facts, state)
+    facts.moved = facts.moved or arguments.is_argv(holder)
     if not isinstance(holder, Pointer):
         return
     memory = holder.memory

@@ -10,7 +10,7 @@ from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, hints, parts, streams
+from agent.workload.static import arguments, calls, hints, options, parts, streams
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
@@ -21,6 +21,7 @@ from agent.workload.static.values import (
     Record,
     Ref,
     Scalar,
+    Text,
     Unknown,
     Value,
 )
@@ -89,7 +90,7 @@ def as_scalar(value: Value) -> Scalar | Unknown:
 
 def truth(value: Value, facts: Facts) -> bool | None:
     """Whether a condition holds at the values that the program has when run as it is; None if that is not known."""
-    if isinstance(value, Pointer | Ref):
+    if isinstance(value, Pointer | Ref | Text):
         return True
     if not isinstance(value, Scalar):
         return None
@@ -176,8 +177,12 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
 
 def combine(op: str, left: Value, right: Value) -> Value:
     """``left op right`` for numbers, pointers and random numbers."""
+    if isinstance(left, Text) and isinstance(right, Text) and (told := options.operator(op, left, right)) is not None:
+        return told
     if isinstance(left, Random) or isinstance(right, Random):
         return hints.combine_random(op, left, right)
+    if arguments.is_argv(left) or arguments.is_argv(right):
+        return Unknown("it is a part of the command line")
     if isinstance(left, Unknown):
         return left
     if isinstance(right, Unknown):
@@ -325,21 +330,27 @@ def _property(name: str, line: int, facts: Facts) -> Value:
 
 def subscript(node: Node, facts: Facts, state: State) -> tuple[Value, Value]:
     """Base and index of ``a[i]``."""
-    base, indices = child(node, "argument"), child(node, "indices") or child(node, "index")
-    if base is None or indices is None:
+    base, index = child(node, "argument"), _index_node(node)
+    if base is None or index is None:
         return Unknown("a broken expression"), ZERO
-    inner = (
-        indices.named_children[0] if indices.type == "subscript_argument_list" and indices.named_children else indices
-    )
-    return evaluate(base, facts, state), evaluate(inner, facts, state)
+    return evaluate(base, facts, state), evaluate(index, facts, state)
+
+
+def _index_node(node: Node) -> Node | None:
+    indices = child(node, "indices") or child(node, "index")
+    if indices is not None and indices.type == "subscript_argument_list" and indices.named_children:
+        return indices.named_children[0]
+    return indices
 
 
 def _subscript(node: Node, facts: Facts, state: State) -> Value:
-    base = child(node, "argument")
-    text = facts.node_text(base) if base is not None else ""
-    if text == "argv":
-        return Unknown(f"it comes from the command line (`{_short(facts, node)}`)", facts.line(node))
     holder, index = subscript(node, facts, state)
+    if arguments.is_argv(holder):
+        return arguments.word(_index_node(node) or node, index, facts)
+    if isinstance(holder, Text):
+        place = index.expression.constant if isinstance(index, Scalar) else None
+        if isinstance(place, int) and 0 <= place < len(holder.text):
+            return Scalar(number(ord(holder.text[place])))
     element = parts.element(holder, index, facts) if isinstance(holder, Pointer) else None
     if element is not None:
         held = parts.record(element, state.cells.get(element, Unknown("")), facts)
@@ -386,8 +397,17 @@ def _assign(node: Node, facts: Facts, state: State) -> Value:
     op = facts.node_text(child(node, "operator") or node.children[1])
     if op != "=":
         value = combine(op[:-1], evaluate(left, facts, state), value)
-    store(left, value, facts, state, node)
+        _store_plain(left, value, facts, state, node)
+    else:
+        store(left, value, facts, state, node)
     return value
+
+
+def _store_plain(target: Node, value: Value, facts: Facts, state: State, node: Node) -> None:
+    """Store what was computed from an earlier value: no number that the program starts from."""
+    facts.plain_numbers += 1
+    store(target, value, facts, state, node)
+    facts.plain_numbers -= 1
 
 
 def _update(node: Node, facts: Facts, state: State) -> Value:
@@ -396,7 +416,7 @@ def _update(node: Node, facts: Facts, state: State) -> Value:
         return Unknown("a broken expression", facts.line(node))
     before = evaluate(operand, facts, state)
     after = combine("+" if "++" in facts.node_text(node) else "-", before, ONE)
-    store(operand, after, facts, state, node)
+    _store_plain(operand, after, facts, state, node)
     return before if node.children[0] == operand else after
 
 
@@ -502,4 +522,6 @@ _HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
     "new_expression": _new,
     "initializer_list": _initializer,
     "comma_expression": _comma,
+    "string_literal": lambda node, facts, state: options.literal(facts.node_text(node), facts.line(node)),
+    "char_literal": lambda node, facts, state: options.character(facts.node_text(node), facts.line(node)),
 }

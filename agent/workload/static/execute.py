@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.source.nodes import walk
+from agent.workload.expression import ExpressionError
 from agent.workload.static import evaluate as ev
 from agent.workload.static.declarations import declare
 from agent.workload.static.state import Facts, State
@@ -16,8 +17,8 @@ from agent.workload.static.values import Pointer, Unknown, Value
 _SKIPPED = frozenset(
     {
         "comment", "preproc_include", "preproc_def", "preproc_function_def", "preproc_call", ";", "using_declaration",
-        "alias_declaration", "type_definition", "struct_specifier", "static_assert_declaration", "break_statement",
-        "continue_statement", "labeled_statement", "template_declaration", "enum_specifier",
+        "alias_declaration", "type_definition", "struct_specifier", "static_assert_declaration", "template_declaration",
+        "enum_specifier",
     }
 )  # fmt: skip
 
@@ -27,7 +28,7 @@ _INTERESTING = re.compile(r"<<<|\bcu(da)?[A-Z]\w*\s*\(")
 
 @define
 class End:
-    """Why the rest of a block does not run: ``return`` (with its value) or ``exit``."""
+    """What ends a block early: ``return`` (with its value), ``exit``, ``break``, ``continue``, ``goto``."""
 
     how: str
     value: Value
@@ -58,6 +59,7 @@ def run(node: Node, facts: Facts, state: State) -> End | None:
         "else_clause",
         "case_statement",
         "linkage_specification",
+        "labeled_statement",
     ):
         return _sequence(node, facts, state)
     if node.is_named:
@@ -66,7 +68,10 @@ def run(node: Node, facts: Facts, state: State) -> End | None:
 
 
 def _sequence(node: Node, facts: Facts, state: State) -> End | None:
+    alternative, label = child(node, "alternative"), child(node, "value") or child(node, "label")
     for part in node.named_children:
+        if part in (alternative, label):
+            continue
         ended = run(part, facts, state)
         if ended is not None:
             return ended
@@ -163,6 +168,17 @@ def _branches(parts: list[Node | None], facts: Facts, state: State) -> End | Non
     return None
 
 
+def _alternatives(node: Node, facts: Facts, state: State) -> End | None:
+    """``#if`` of what only the compiler knows: one of its branches runs."""
+    found: list[Node | None] = []
+    part: Node | None = node
+    while part is not None:
+        found.append(part)
+        part = child(part, "alternative")
+    whole = found[-1] is not None and found[-1].type == "preproc_else"
+    return _branches([*found, *(() if whole else (None,))], facts, state)
+
+
 def merge(outcomes: list[State], facts: Facts, state: State) -> None:
     first = outcomes[0]
     for cell in set().union(*(outcome.cells for outcome in outcomes)):
@@ -184,23 +200,39 @@ def _switch(node: Node, facts: Facts, state: State) -> End | None:
         return None
     value = ev.evaluate(child(condition, "value") or condition, facts, state)
     cases = [part for part in body.named_children if part.type == "case_statement"]
+    chosen = _known_number(value, facts)
+    if chosen is None:
+        return _branches([*cases], facts, state)
+    labels = [child(case, "value") for case in cases]
+    told = [_known_number(ev.evaluate(one, facts, state), facts) if one is not None else None for one in labels]
+    if any(one is not None and number is None for one, number in zip(labels, told, strict=True)):
+        return _branches([*cases], facts, state)
+    default = next((place for place, label in enumerate(labels) if label is None), len(cases))
+    for case in cases[told.index(chosen) if chosen in told else default :]:
+        ended = _sequence(case, facts, state)
+        if ended is not None:
+            return None if ended.how == "break" else ended
+    return None
+
+
+def _known_number(value: Value, facts: Facts) -> int | float | None:
+    """The number that a value is when the program is run as it is, to which the workload is tied then."""
     expression = ev.expression_of(value)
-    chosen = expression.constant if expression is not None else None
-    if chosen is not None:
-        for case in cases:
-            label = child(case, "value")
-            told = ev.expression_of(ev.evaluate(label, facts, state)) if label is not None else None
-            if told is not None and told.constant == chosen:
-                return _sequence(case, facts, state)
-    return _branches([*cases], facts, state)
+    if expression is None:
+        return None
+    try:
+        told = expression.evaluate(facts.values())
+    except ExpressionError:
+        return None
+    facts.pinned |= expression.names
+    return told
 
 
 def _loop(node: Node, facts: Facts, state: State) -> End | None:
     from agent.workload.static.loops import run_loop
 
     with facts.scope():
-        run_loop(node, facts, state)
-    return None
+        return run_loop(node, facts, state)
 
 
 def _do(node: Node, facts: Facts, state: State) -> End | None:
@@ -209,10 +241,10 @@ def _do(node: Node, facts: Facts, state: State) -> End | None:
     body, condition = child(node, "body"), child(node, "condition")
     constant = ev.expression_of(ev.evaluate(condition, facts, state.fork())) if condition is not None else None
     if body is not None and constant is not None and constant.constant == 0:
-        return run(body, facts, state)
+        ended = run(body, facts, state)
+        return None if ended is not None and ended.how in ("break", "continue") else ended
     with facts.scope():
-        run_loop(node, facts, state)
-    return None
+        return run_loop(node, facts, state)
 
 
 def _try(node: Node, facts: Facts, state: State) -> End | None:
@@ -232,6 +264,11 @@ _STATEMENTS: Mapping[str, Callable[[Node, Facts, State], End | None]] = {
     "do_statement": _do,
     "try_statement": _try,
     "function_definition": lambda node, facts, state: None,
+    "break_statement": lambda node, facts, state: End("break", Unknown("nothing is returned")),
+    "continue_statement": lambda node, facts, state: End("continue", Unknown("nothing is returned")),
+    "goto_statement": lambda node, facts, state: End("goto", Unknown("nothing is returned")),
+    "preproc_ifdef": lambda node, facts, state: _alternatives(node, facts, state),
+    "preproc_if": lambda node, facts, state: _alternatives(node, facts, state),
 }
 
 

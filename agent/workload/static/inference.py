@@ -1,5 +1,6 @@
 """Static inference: host code of the file -> Workload, or the questions that it leaves open."""
 
+import functools
 from collections.abc import Iterator, Mapping
 
 from attrs import evolve
@@ -11,7 +12,7 @@ from agent.source.nodes import descendants
 from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.joined.headers import with_headers
-from agent.workload.static import arguments, assemble
+from agent.workload.static import arguments, assemble, options
 from agent.workload.static.declarations import declare, free_parameter
 from agent.workload.static.execute import is_interesting, run_body
 from agent.workload.static.state import Facts, OutOfWork, State, device_names, read_facts
@@ -45,6 +46,8 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
 
 
 def _found(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> Workload:
+    if (barred := assemble.unlaunchable(unit.document, kernel)) is not None:
+        raise barred
     facts, reached = trace(unit, kernel, answers)
     sites = list(candidates(facts.items, kernel.name))
     if not sites:
@@ -80,11 +83,20 @@ def trace(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, s
     entries = list(_entries(document, kernel, read_facts(unit, names, answers)))
     facts = read_facts(unit, names, answers)
     for entry in entries or [""]:
-        facts = read_facts(unit, names, answers)
-        _run_entry(document, entry, facts)
+        facts = _traced(unit, entry, tuple(sorted(answers.items()))).copy()
         if any(True for _ in candidates(facts.items, kernel.name)):
             return facts, entry
     return facts, entries[0] if entries else ""
+
+
+@functools.lru_cache(maxsize=4)
+def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int], ...]) -> Facts:
+    """What reading from an entry finds, for all kernels of the program."""
+    document = unit.document
+    names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
+    facts = read_facts(unit, names, dict(answers))
+    _run_entry(document, entry, facts)
+    return facts
 
 
 def trace_all(document: Document) -> Facts:
@@ -101,6 +113,7 @@ def trace_all(document: Document) -> Facts:
 def _run_entry(document: Document, entry: str, facts: Facts) -> None:
     state = State()
     try:
+        options.begin(facts, state)
         for node in _file_level(document):
             declare(node, facts, state, file_level=True)
         facts.file_state = state.fork()
@@ -177,8 +190,6 @@ def candidates(
 
 def _no_launch(unit: Unit, kernel: Kernel, entry: str) -> NoWorkload:
     document = unit.document
-    if (barred := assemble.unlaunchable(document, kernel)) is not None:
-        return barred
     sites = [site for site in document.launches if site.kernel == kernel.name]
     draft = assemble.blank_draft(document, kernel)
     if not sites:

@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import arguments, calls, conversion, hints, parts, runtime
+from agent.workload.static import arguments, calls, conversion, hints, options, parts, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -32,19 +32,26 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
         values = [_argument(part, facts, state) for part in given]
         return runtime.CUDA[bare](values, node, facts, state)
     if bare in arguments.PARSERS:
-        return arguments.parsed(given, bare, node, facts, state.cells)
+        held = ev.evaluate(given[0], facts, state) if given else Unknown("nothing")
+        return arguments.parsed(given, held, bare, node, facts)
     if bare == "swap" and len(given) == 2:
         return _swap(given, facts, state)
     if bare == "dim3":
         return make_dim3([ev.evaluate(part, facts, state) for part in given])
     values = [ev.evaluate(part, facts, state) for part in given]
-    if bare in ("raw_pointer_cast", "move", "forward", "float", "addressof") and len(values) == 1:
+    if bare in ("raw_pointer_cast", "move", "forward", "float", "addressof", "string") and len(values) == 1:
         return values[0]
     mathematical = ev.math_call(bare, values)
     if mathematical is not None:
         return mathematical
     if bare in _CASTS and len(values) == 1 and isinstance(values[0], Scalar):
         return conversion.as_type(values[0], _CASTS[bare])
+    if bare in options.COMPARISONS and (told := options.compared(bare, values)) is not None:
+        return told
+    if bare == "getopt":
+        return options.getopt(values, facts.line(node), facts, state)
+    if bare == "sscanf":
+        return options.scanned(values, facts.line(node), facts, state)
     if bare in _WITHOUT_ARGUMENTS and arguments.passed(facts):
         return _read_elsewhere(values, bare, facts.line(node), facts, state)
     if bare in _HARMLESS or bare.startswith(_HARMLESS_PREFIXES):
@@ -106,7 +113,6 @@ _HARMLESS = frozenset(_WORDS.split())
 
 # A run without arguments: no option is found.
 _WITHOUT_ARGUMENTS: Mapping[str, Value] = {
-    "getopt": Scalar(number(-1)),
     "getopt_long": Scalar(number(-1)),
     "checkCmdLineFlag": Scalar(number(0)),
     "getCmdLineArgumentInt": Scalar(number(0)),

@@ -11,8 +11,9 @@ from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.static import contents, parts, streams
 from agent.workload.static import evaluate as ev
-from agent.workload.static.execute import is_interesting, run
+from agent.workload.static.execute import End, is_interesting, run
 from agent.workload.static.state import Facts, State
+from agent.workload.static.unrolling import unrolled
 from agent.workload.static.values import Content, Dim3, Item, LaunchItem, LoopItem, Pointer, Scalar, Unknown, Value
 
 
@@ -26,22 +27,34 @@ class _Turn:
     condition: Value
 
 
-def run_loop(node: Node, facts: Facts, state: State) -> None:
-    """Read a loop. Launches inside are recorded; what it changes is unknown afterwards."""
-    first = child(node, "initializer")
+def run_loop(node: Node, facts: Facts, state: State) -> End | None:
+    """Read a loop. One that launches nothing is run where it is short and its turns are known; of others the launches
+    are recorded, and what it changes is unknown afterwards. An End says that it left the function."""
+    first, inside = child(node, "initializer"), len(facts.names)
     if first is not None:
         facts.plain_numbers += 1
         run(first, facts, state)
         facts.plain_numbers -= 1
     changed = _assigned(node, facts, state)
     if _never_runs(node, facts, state):
-        return
+        return None
+    launching = is_interesting(node, facts) or _exchanges(changed, node, facts, state)
+    if not launching and node.type != "for_range_loop":
+        ended = unrolled(node, _lasts(changed, inside, facts, state), facts, state)
+        if ended is not None:
+            return ended[0]
     known = set(facts.symbols)
-    if is_interesting(node, facts) or _exchanges(changed, node, facts, state):
+    if launching:
         _launching(node, changed, facts, state)
     else:
         _filling(node, changed, facts, state)
     _release(facts.symbols - known, facts.line(node), facts, state)
+    return None
+
+
+def _lasts(changed: list[int], inside: int, facts: Facts, state: State) -> bool:
+    """Whether a loop changes a number that was there before it, and that is known by then."""
+    return any(cell < inside and isinstance(state.cells.get(cell), Scalar) for cell in changed)
 
 
 def _exchanges(changed: list[int], node: Node, facts: Facts, state: State) -> bool:

@@ -100,6 +100,8 @@ class Facts:
     notes: list[str] = field(factory=list)
     text: bytes = b""
     place: int = 0
+    parsed_line: int | None = None
+    moved: bool = False
     line_override: int | None = None
     file_state: "State | None" = None
     first_turns: set[int] = field(factory=set)
@@ -107,6 +109,7 @@ class Facts:
     conditional: int = 0
     calls: int = 0
     work: int = 0
+    unrolled: int = 0
 
     @property
     def document(self) -> Document:
@@ -241,6 +244,26 @@ class Facts:
             yield
         finally:
             self.text, self.line_override = outer
+
+    def copy(self) -> "Facts":
+        """The same for another kernel's workload to be put together from: what that adds is not seen here."""
+        return evolve(
+            self, memories=list(self.memories), roots=dict(self.roots), pinned=set(self.pinned), notes=list(self.notes),
+            generated=set(self.generated), names=dict(self.names), types=dict(self.types),
+        )  # fmt: skip
+
+    def mark(self) -> tuple[int, int, set[str], set[str], dict[str, Root], int]:
+        """Where a reading begins that may be taken back."""
+        return (
+            len(self.memories), len(self.items), set(self.symbols), set(self.pinned), dict(self.roots), len(self.notes)
+        )  # fmt: skip
+
+    def back_to(self, mark: tuple[int, int, set[str], set[str], dict[str, Root], int]) -> None:
+        """Take back what was met since."""
+        memories, items, self.symbols, self.pinned, self.roots, notes = mark
+        del self.memories[memories:]
+        del self.items[items:]
+        del self.notes[notes:]
 
     # Roots and memories
 

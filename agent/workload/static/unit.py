@@ -17,7 +17,7 @@ from agent.workload.joined.joining import Joined, Place, join
 from agent.workload.workload import Origin, Workload
 
 
-@frozen
+@frozen(eq=False)
 class Unit:
     """A program's files as one document; ``own`` is the file that the user looks at (``path``, absolute), ``root``
     the one with ``main``.

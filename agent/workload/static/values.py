@@ -38,6 +38,14 @@ class Ref:
 
 
 @frozen
+class Text:
+    """A text that is known, and whether it is a word of the command line."""
+
+    text: str
+    argument: bool = False
+
+
+@frozen
 class Record:
     """The struct that a variable is: its members are variables of their own."""
 
@@ -70,7 +78,7 @@ class Random:
     domain: Domain
 
 
-Value = Unknown | Scalar | Pointer | Ref | Record | Dim3 | Properties | Distribution | Random
+Value = Unknown | Scalar | Pointer | Ref | Record | Text | Dim3 | Properties | Distribution | Random
 
 
 @frozen
