@@ -15,6 +15,7 @@ from attrs import frozen
 from agent.source.brackets import Brackets, match_brackets
 from agent.source.lexing import Directive, Macro, macro_of, scan, spaces
 from agent.source.macros import KNOWN_PRAGMA, KNOWN_SPECIFIER, control_macros, pragma_macros, specifier_macros
+from agent.source.misread import misread
 from agent.source.span import Span
 
 
@@ -24,7 +25,8 @@ class Blank:
 
     ``kind``: ``attribute`` (``__align__(16)``), ``specifier`` (a macro such as ``HD``), ``lambda``
     (``[=] __device__``), ``pragma`` (``_Pragma``, unroll macros, ``#pragma`` in places that break the grammar),
-    ``statement`` (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``).
+    ``statement`` (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``), ``typename``
+    (in front of a value, ``typename T::U{}``), ``operator`` (``and`` in an ``#if``), ``type`` (as a macro's argument).
     ``name`` is the word, ``value`` what stands in its parentheses, ``expansion`` what a macro defined here stands for.
     """
 
@@ -166,6 +168,9 @@ def _changes(part: Part) -> Iterator[_Change]:
     yield from _misplaced_pragmas(part)
     yield from _statements(part)
     yield from _brace_configurations(part)
+    for kind, span, replacement in misread(part):
+        word = part.text[span.start : span.end].decode("utf-8", "replace")
+        yield _Change(Blank(span, kind, word), ((span.start, span.end, replacement),))
 
 
 @frozen

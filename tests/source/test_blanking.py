@@ -134,3 +134,29 @@ def test_hostile_text_takes_linear_time(text):
     blank(text)
     whole = time.process_time() - start
     assert whole < 5.0 + 24 * small  # quadratic time is tens of seconds here
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "__global__ void k(const float* UCU_RESTRICT x, U_GRID_CONSTANT T const t) { float* UCU_RESTRICT y = x; }",
+        "UNIT_EXPORT __global__ void k(int* p) { p[0] = 1; }",
+        "template <class S> __global__ void k(int* p) { f(p, typename S::Shape{}); g(typename S::template V<4>(1)); }",
+        "__global__ void k(int* p) {\n#if defined(A) and not (defined(B) or C)\n  p[0] = 1;\n#endif\n}",
+        "#define SWAP(T, a, b) { T t = a; a = b; b = t; }\n__global__ void k(int* p) { SWAP(unsigned int, p[0], p[1]); "
+        "if (p[1]) SWAP(int, p[0], p[1]); }",
+    ],
+)
+def test_words_that_the_grammar_does_not_know_where_they_stand(code):
+    document = parse(code.encode())
+    assert [kernel.damage for kernel in document.kernels] == [None]
+    assert not document.broken
+    assert len(document.blanked) == len(document.text)
+
+
+def test_words_that_it_knows_stay():
+    code = (
+        "#define SIZE(T) sizeof(T)\ntemplate <class S> void f(typename S::Shape (*g)(), typename S::A* b);\n"
+        "typename S::A h(int, float);\n__global__ void k(int* p) { typename S::A a(1); }\n"
+    )
+    assert [blank for blank in parse(code.encode()).blanks if blank.kind in ("typename", "type", "operator")] == []
