@@ -1,10 +1,13 @@
 """Where the time of a verdict goes on the card: prepare, screen and full of kernels against themselves, gate by gate.
 
-``python -m tests.benchmarks timing_verdicts``; ``VERDICTS=softmax,matvec`` in the environment picks fixtures."""
+``python -m tests.benchmarks timing_verdicts``; ``VERDICTS=softmax,matvec`` in the environment picks fixtures,
+``VERDICTS_PICTURE=FILE.svg`` draws it."""
 
 import os
 import statistics
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import evolve
 
@@ -17,6 +20,9 @@ from agent.execution.targets import find_target
 from agent.workload.program import Program
 from tests.fixtures.cases import CASES, Case
 from tests.fixtures.running import opened
+from tests.pictures import bars
+
+Bars = list[tuple[str, Mapping[str, float]]]
 
 
 def main() -> None:
@@ -27,14 +33,20 @@ def main() -> None:
     card.figures()
     chosen = os.environ.get("VERDICTS", "").split(",")
     print("a verdict on the card, seconds (a kernel against itself, at its declared workload)")
-    rows = [row for case in CASES if chosen == [""] or case.name in chosen if (row := _row(card, case)) is not None]
+    drawn: Bars = []
+    cases = [case for case in CASES if chosen == [""] or case.name in chosen]
+    rows = [row for case in cases if (row := _row(card, case, drawn)) is not None]
     if rows:
         medians = [statistics.median(column) for column in zip(*rows, strict=True)]
         print(f"  {'median':18} prepare {medians[0]:6.1f}   screen {medians[1]:6.1f}   full {medians[2]:6.1f}")
+    if picture := os.environ.get("VERDICTS_PICTURE"):
+        Path(picture).write_text(
+            bars(f"Where the time of a verdict goes on an {card.name}", drawn, "s"), encoding="utf-8"
+        )
     card.close()
 
 
-def _row(card: Gpu, case: Case) -> tuple[float, float, float] | None:
+def _row(card: Gpu, case: Case, drawn: Bars) -> tuple[float, float, float] | None:
     fixture = opened(case.file, case.kernel)
     setting = Setting(card, find_target(card.name), Options(arch=card.arch))
     stages: list[tuple[str, float]] = []
@@ -57,6 +69,8 @@ def _row(card: Gpu, case: Case) -> tuple[float, float, float] | None:
         start = time.perf_counter()
         verdict = judge(evolve(prepared, setting=evolve(setting, depth=depth)), same)
         found.append(time.perf_counter() - start)
+        spent = {gate.gate: gate.seconds for gate in verdict.gates}
+        drawn.append((f"{case.name} {depth}", {**spent, "the rest": max(0.0, found[-1] - sum(spent.values()))}))
         gates = ", ".join(f"{gate.gate} {gate.seconds:.1f}" for gate in verdict.gates if gate.seconds >= 0.05)
         speed = verdict.speed
         print(
