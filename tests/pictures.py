@@ -16,7 +16,8 @@ def bars(title: str, rows: Sequence[tuple[str, Mapping[str, float]]], unit: str)
     scale = (WIDTH - LABEL - 80) / longest
     height = TOP + ROW * len(rows) + 12
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
+        'font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="8" y="18" font-size="14">{escape(title)}</text>',
     ]

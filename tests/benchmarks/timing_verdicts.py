@@ -41,7 +41,8 @@ def main() -> None:
         print(f"  {'median':18} prepare {medians[0]:6.1f}   screen {medians[1]:6.1f}   full {medians[2]:6.1f}")
     if picture := os.environ.get("VERDICTS_PICTURE"):
         Path(picture).write_text(
-            bars(f"Where the time of a verdict goes on an {card.name}", drawn, "s"), encoding="utf-8"
+            bars(f"Where the time of a verdict goes: {card.name}, each fixture against itself", drawn, "s"),
+            encoding="utf-8",
         )
     card.close()
 
