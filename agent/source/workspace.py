@@ -22,6 +22,9 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULT
 _MOST_FILES = 30_000
 _LARGEST = 4 << 20
 _SECONDS = 20.0
+_PATIENCE = 50.0
+"""A workspace that takes long to look through is looked through less often."""
+_MOST_ROOTS = 32
 _DEPTH = 8
 _MOST_INCLUDERS = 200
 
@@ -32,7 +35,7 @@ class Listing:
     a header which files have an ``#include`` of it, each with the name as it is written there."""
 
     named: Mapping[str, tuple[Path, ...]]
-    made: float
+    ends: float
     included: dict[str, list[tuple[Path, str]]] = field(factory=dict)
 
 
@@ -102,15 +105,18 @@ def _shared(file: Path, folder: Path) -> int:
 
 def _listing(root: Path) -> Listing:
     known = _listings.get(root)
-    if known is not None and time.monotonic() - known.made < _SECONDS:
+    start = time.monotonic()
+    if known is not None and start < known.ends:
         return known
     named: dict[str, list[Path]] = {}
     for place, file in enumerate(_files(root)):
         if place >= _MOST_FILES:
             break
         named.setdefault(file.name, []).append(file)
-    _listings.clear()  # one at a time: few people work in two projects at once
-    made = Listing({name: tuple(sorted(files)) for name, files in named.items()}, time.monotonic())
+    if len(_listings) >= _MOST_ROOTS:
+        _listings.clear()
+    ends = start + max(_SECONDS, _PATIENCE * (time.monotonic() - start))
+    made = Listing({name: tuple(sorted(files)) for name, files in named.items()}, ends)
     _listings[root] = made
     return made
 

@@ -96,6 +96,6 @@ def test_a_file_that_no_longer_includes_it_is_forgotten(project, monkeypatch):
     header = write(project / "k.cuh", KERNEL)
     main = write(project / "main.cu", '#include "k.cuh"\n')
     assert includers(str(header)) == (main,)
-    monkeypatch.setattr("agent.source.workspace._SECONDS", 0.0)
+    monkeypatch.setattr("agent.source.workspace._listings", {})
     main.write_text("// nothing here\n")
     assert includers(str(header)) == ()
