@@ -72,7 +72,7 @@ def code_hash(folders: Iterable[str] = ("agent", "cuda_lsp", "fixtures", "tests"
 def _code(folders: Iterable[str]) -> Iterator[Path]:
     for folder in folders:
         for path in (ROOT / folder, *(ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".cu", ".json") and path.is_file():
+            if path.suffix in (".py", ".cu", ".cpp", ".hpp", ".json") and path.is_file():
                 yield path
 
 

@@ -68,7 +68,7 @@ def main() -> None:
         return
     count = int(os.environ.get("CUDA_LSP_INFERENCE_COUNT", "100"))
     rows: list[Row] = []
-    for program, file, document, kernel in _listed(Path(root)):
+    for program, file, document, kernel in listed(Path(root)):
         rows.append(row := _row(program, file, document, kernel))
         told = row.told if row.ended == "sure" else f"{len(row.questions)} questions: {row.told}"
         print(f"  {program}/{file}:{kernel.name}  {row.ended}  {told[:150]}", flush=True)
@@ -92,7 +92,7 @@ def summary(rows: list[Row]) -> Iterator[str]:
     yield from (f"  {number:3} {cause}" for cause, number in causes.most_common())
 
 
-def _listed(root: Path) -> Iterator[tuple[str, str, Document, Kernel]]:
+def listed(root: Path) -> Iterator[tuple[str, str, Document, Kernel]]:
     each = int(os.environ.get("CUDA_LSP_INFERENCE_EACH", "5"))
     folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
     folders = [folder for folder in folders if folder.name.endswith("-cuda")] or folders

@@ -1,0 +1,317 @@
+"""Is what static inference is sure of what the programs really do? Compared with captured launches, on a card.
+
+Run ``CUDA_LSP_INFERENCE=HeCBench/src python -m tests.benchmarks captured`` over a checkout of
+https://github.com/zjin-lcf/HeCBench, on a machine with a card, nvcc and make. The list is that of the benchmark
+``inference``: 100 kernels. Nothing in the checkout is changed: the programs are copied, built there with their own
+Makefiles (several at a time) and run with the arguments of their target ``run``, one at a time, under the recorder. Of
+each kernel the first launch is compared: grid, block, shared bytes, scalars, sizes of allocations, offsets into them,
+and contents where inference stated bounds.
+
+``CUDA_LSP_CAPTURED_ARCH`` (sm_90), ``_RUN`` (10, seconds for each program; a launch that comes later is not seen),
+``_JOBS`` (the cores, for builds). It resumes: ``CUDA_LSP_SHARDS`` and ``CUDA_LSP_SECONDS`` are told in
+``tests/gpu/shards.py``.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from attrs import asdict, evolve, frozen
+
+from agent.inference.capture import naming
+from agent.inference.capture.building import recorder
+from agent.inference.capture.cupti import Cupti, find_cupti
+from agent.inference.capture.driver import find_driver
+from agent.inference.capture.errors import CaptureError
+from agent.inference.capture.launches import Argument, Capture, Launch, Memory
+from agent.inference.capture.log import read_capture
+from agent.inference.capture.running import Wanted, record, told_by
+from agent.inference.capture.stating import state
+from agent.source.document import Document, read
+from agent.source.kernel import Kernel
+from agent.workload import dtypes
+from agent.workload.bind import bind
+from agent.workload.binding import Bound, BoundBuffer, BoundLaunch, PointerArgument, ValueArgument
+from agent.workload.errors import NoWorkload, WorkloadError
+from agent.workload.static import infer
+from agent.workload.workload import Access
+from tests.benchmarks.inference import listed
+from tests.gpu.shards import Shard, opened
+
+_CODE = ("agent/source", "agent/workload", "agent/inference", "tests/benchmarks")
+_BESIDE = re.compile(r"\.\./([\w+.-]+)")
+_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".c", ".cc", ".inc", ".mk")
+BUILD_SECONDS = 240
+
+
+@frozen
+class Row:
+    """One kernel. ``static`` is ``sure`` or ``asks``; ``captured`` whether its first launch was recorded, ``lacking``
+    why it was not; ``unstated`` why no directive can state it. ``compared`` counts values, ``wrong`` tells those that
+    differ."""
+
+    program: str
+    file: str
+    kernel: str
+    static: str
+    questions: int
+    captured: bool
+    lacking: str = ""
+    unstated: str = ""
+    compared: int = 0
+    wrong: tuple[str, ...] = ()
+
+
+def main() -> None:
+    root = os.environ.get("CUDA_LSP_INFERENCE", "")
+    if not root:
+        print("captured: set CUDA_LSP_INFERENCE to the src folder of a HeCBench checkout")
+        return
+    try:
+        driver = find_driver()
+        cupti = find_cupti(driver.version)
+        library = recorder(cupti)
+    except CaptureError as error:
+        print(f"captured: {error}")
+        return
+    programs = chosen(Path(root))
+    shard = opened("captured", _CODE)
+    with tempfile.TemporaryDirectory(prefix="cuda-lsp-captured-") as name:
+        place = copied(Path(root), tuple(programs), Path(name))
+        os.environ["XDG_STATE_HOME"] = str(place / "state")  # contents of no further use
+        left = [program for program in programs if program not in shard.rows]
+        jobs = int(os.environ.get("CUDA_LSP_CAPTURED_JOBS") or os.cpu_count() or 1)
+        with ThreadPoolExecutor(jobs) as pool:
+            builds = {program: pool.submit(build, place / program) for program in left}
+            for program in left:
+                if shard.over:
+                    print("the rest is left to the next run")
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    break
+                begun = time.monotonic()
+                capture, lacking = _captured(place, program, programs[program], builds[program], library, cupti)
+                rows = [row(place, program, file, kernel, capture, lacking) for file, kernel in programs[program]]
+                shard.add(program, {"rows": [asdict(one) for one in rows], "seconds": time.monotonic() - begun})
+                for one in rows:
+                    print(_line(one), flush=True)
+                for raw in (place / f"{program}.capture").glob("*.raw"):
+                    raw.unlink()
+    print("\n".join(summary(_rows(shard))))
+
+
+def chosen(root: Path, count: int = 100) -> dict[str, list[tuple[str, str]]]:
+    """File and kernel of each entry of the list, by program."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for at, (program, file, _, kernel) in enumerate(listed(root)):
+        if at == count:
+            break
+        found.setdefault(program, []).append((file, kernel.qualified_name))
+    return found
+
+
+def copied(root: Path, programs: Sequence[str], place: Path) -> Path:
+    """The programs' folders, and those beside them that their files name."""
+    for program in programs:
+        shutil.copytree(root / program, place / program, dirs_exist_ok=True)
+    beside = {
+        name
+        for program in programs
+        for path in (place / program).rglob("*")
+        if path.is_file() and (path.suffix in _SOURCES or path.name.startswith("Makefile"))
+        for name in _BESIDE.findall(path.read_text("utf-8", "replace"))
+    }
+    for name in sorted(beside - set(programs)):
+        if (root / name).is_dir() and not (place / name).exists():
+            shutil.copytree(root / name, place / name)
+    return place
+
+
+def build(folder: Path) -> str:
+    """Why the program could not be built; empty where it could."""
+    arch = os.environ.get("CUDA_LSP_CAPTURED_ARCH", "sm_90")
+    try:
+        done = subprocess.run(
+            ["make", "-C", str(folder), f"ARCH={arch}"], capture_output=True, text=True, errors="replace",
+            timeout=BUILD_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"not built: {type(error).__name__}"
+    errors = [line for line in (done.stderr + done.stdout).splitlines() if "error" in line.lower()]
+    return "" if done.returncode == 0 else f"not built: {(errors or ['make failed'])[0][:160]}"
+
+
+def _captured(
+    place: Path, program: str, kernels: list[tuple[str, str]], made: "Future[str]", library: Path, cupti: Cupti
+) -> tuple[Capture, str]:
+    """The launches of a program, and what went wrong."""
+    failure = made.result()
+    if failure:
+        return Capture(()), failure
+    limit = os.environ.get("CUDA_LSP_CAPTURED_RUN", "10")
+    arch = os.environ.get("CUDA_LSP_CAPTURED_ARCH", "sm_90")
+    into = place / f"{program}.capture"
+    into.mkdir(mode=0o700)
+    wanted = Wanted(
+        kernels=tuple(kernel.rpartition("::")[2] for _, kernel in kernels), shapes=1, buffer=256 << 20, total=1 << 30
+    )
+    for file in dict.fromkeys(file for file, _ in kernels):
+        told = told_by(read(str(place / program / file)), wanted)
+        wanted = evolve(told, symbols=(*wanted.symbols, *told.symbols), sizes={**wanted.sizes, **told.sizes})
+    # the target may run several programs, and all of them end with `timeout`
+    run = ["timeout", "-k", "2", limit, "make", "-C", str(place / program), "run", f"ARCH={arch}"]
+    ended = record(["sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *run], into, wanted, library, cupti)
+    capture = read_capture(into)
+    troubles = [trouble for process in capture.processes for trouble in process.troubles]
+    return capture, "; ".join(troubles) or f"it was not launched (the program ended with {ended.code})"
+
+
+def row(place: Path, program: str, file: str, name: str, capture: Capture, lacking: str) -> Row:
+    """What inference says of one kernel beside what was captured."""
+    document = read(str(place / program / file))
+    kernel = document.kernel(name)
+    bound, questions = _inferred(document, kernel)
+    static = "sure" if bound is not None else "asks"
+    launch = first(capture, document, kernel)
+    if launch is None:
+        return Row(program, file, name, static, questions, False, lacking)
+    unstated = ""
+    try:
+        state(launch, kernel, document)
+    except (WorkloadError, OSError) as error:
+        unstated = str(error)
+    compared, wrong = compare(bound, launch, kernel) if bound is not None else (0, ())
+    return Row(program, file, name, static, questions, True, "", unstated, compared, wrong)
+
+
+def _inferred(document: Document, kernel: Kernel) -> tuple[Bound | None, int]:
+    """The workload at its declared sizes; None with the count of questions where something is open."""
+    try:
+        workload = infer(document, kernel)
+        return bind(workload, workload.plan, None, document), 0
+    except NoWorkload as error:
+        return None, len(error.questions)
+    except WorkloadError:
+        return None, 0
+
+
+def first(capture: Capture, document: Document, kernel: Kernel) -> Launch | None:
+    """The first launch of a kernel in the first process that launched it."""
+    return next(
+        (one for one in capture.launches if one.number == 1 and naming.kernel_of(one, document) == kernel), None
+    )
+
+
+def compare(bound: Bound, launch: Launch, kernel: Kernel) -> tuple[int, tuple[str, ...]]:
+    """How many values were compared, and which of them inference has wrong."""
+    planned = next(
+        (
+            step
+            for step in bound.steps
+            if isinstance(step, BoundLaunch) and step.kernel.partition("<")[0].rpartition("::")[2] == kernel.name
+        ),
+        None,
+    )
+    if planned is None:
+        return 1, ("the plan does not launch it",)
+    found = [
+        ("grid", planned.grid, launch.grid),
+        ("block", planned.block, launch.block),
+        ("shared bytes", planned.shared, launch.shared),
+    ]
+    if len(planned.arguments) == len(launch.arguments):
+        buffers = {buffer.name: buffer for buffer in bound.buffers}
+        for parameter, inferred, real in zip(kernel.parameters, planned.arguments, launch.arguments, strict=True):
+            found += _values(parameter.name, inferred, real, buffers)
+    else:
+        found.append(("arguments", len(planned.arguments), len(launch.arguments)))
+    return len(found), tuple(f"{what}: {one} inferred, {other} captured" for what, one, other in found if one != other)
+
+
+Value = tuple[str, object, object]
+
+
+def _values(
+    name: str, inferred: PointerArgument | ValueArgument, real: Argument, buffers: dict[str, BoundBuffer]
+) -> list[Value]:
+    if isinstance(inferred, ValueArgument):
+        if inferred.dtype == "bf16":
+            return []
+        kind = np.dtype(dtypes.numpy_dtype(inferred.dtype))
+        told = np.array([inferred.value]).astype(kind)
+        seen = np.frombuffer(real.data, kind) if len(real.data) == kind.itemsize else None
+        same = seen is not None and seen.tobytes() == told.tobytes()
+        return [(name, told[0], told[0] if same else seen if seen is None else seen[0])]
+    buffer = buffers[inferred.buffer]
+    if real.memory is None:
+        return [(name, f"a buffer of {buffer.nbytes} bytes", "no allocation")]
+    return [
+        (f"bytes of {name}", buffer.nbytes, real.memory.extent),
+        (f"offset of {name}", inferred.offset, real.memory.offset),
+        *_contents(name, buffer, real.memory),
+    ]
+
+
+def _contents(name: str, buffer: BoundBuffer, memory: Memory) -> Iterator[Value]:
+    """Whether what was captured lies inside the domain that inference states."""
+    domain = buffer.domain
+    scalar = dtypes.base(buffer.dtype)[0]
+    if buffer.access is Access.OUT or not domain.given or memory.file is None or scalar == "bf16":
+        return
+    if dtypes.is_raw(buffer.dtype) or memory.extent % np.dtype(dtypes.numpy_dtype(scalar)).itemsize:
+        return
+    held = np.fromfile(memory.file, dtypes.numpy_dtype(scalar)).astype(np.float64)
+    held = held[np.isfinite(held)]
+    exact = {"zeros": 0.0, "ones": 1.0}
+    low, high = exact.get(domain.kind, buffer.low), exact.get(domain.kind, buffer.high)
+    if not len(held) or (low is None and high is None):
+        return
+    whole = not dtypes.is_float(scalar) and domain.kind not in (*exact, "constant", "offsets")
+    inside = (low is None or held.min() >= low) and (
+        high is None or (held.max() < high if whole else held.max() <= high)
+    )
+    stated = f"{domain.kind}({buffer.low}, {buffer.high})"
+    yield f"contents of {name}", stated, stated if inside else f"{held.min():g} to {held.max():g}"
+
+
+def _rows(shard: Shard) -> list[Row]:
+    told = [one for program in shard.rows.values() for one in program["rows"]]
+    return [Row(**{**one, "wrong": tuple(one["wrong"])}) for one in told]
+
+
+def _line(found: Row) -> str:
+    name = f"  {found.program}/{found.file}:{found.kernel}"
+    if not found.captured:
+        return f"{name}  {found.static}; not captured: {found.lacking}"
+    end = f"; no directive: {found.unstated}" if found.unstated else ""
+    if found.static != "sure":
+        return f"{name}  asks {found.questions}; captured{end}"
+    verdict = f"WRONG: {'; '.join(found.wrong)}" if found.wrong else f"{found.compared} values right"
+    return f"{name}  sure; {verdict}{end}"
+
+
+def summary(rows: list[Row]) -> Iterator[str]:
+    """Coverage of capture; right and wrong where inference was sure; what one answer would do."""
+    seen = [one for one in rows if one.captured]
+    sure = [one for one in rows if one.static == "sure"]
+    both = [one for one in sure if one.captured]
+    yield (
+        f"{len(rows)} kernels of {len({one.program for one in rows})} programs: {len(seen)} captured, "
+        f"{sum(not one.unstated for one in seen)} of these can be stated as directives"
+    )
+    wrong = [one for one in both if one.wrong]
+    compared, differ = sum(one.compared for one in both), sum(len(one.wrong) for one in both)
+    yield (
+        f"inference is sure of {len(sure)}: {len(both) - len(wrong)} right ({compared} values compared), "
+        f"{len(wrong)} wrong ({differ} values), {len(sure) - len(both)} not captured"
+    )
+
+
+if __name__ == "__main__":
+    main()
