@@ -61,7 +61,17 @@ def c_dtype(document: Document, text: str) -> str | None:
 def _in_file(source: bytes, text: str) -> str | None:
     plain = _plain(source)
     name = _resolved(plain, text)
-    return dtypes.from_c_type(name) or (_struct(plain, name) if re.fullmatch(r"[A-Za-z_]\w*", name) else None)
+    if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
+        return dtypes.from_c_type(name)
+    return dtypes.from_c_type(name) or _enum(plain, name) or _struct(plain, name)
+
+
+def _enum(plain: str, name: str) -> str | None:
+    """The underlying type of an enumeration."""
+    found = re.search(rf"\benum\s+(?:(?:class|struct)\s+)?{name}\s*(?::\s*([\w: ]+?)\s*)?\{{", plain)
+    if found is not None:
+        return dtypes.from_c_type(found[1]) if found[1] else "i32"
+    return "i32" if re.search(rf"\btypedef\s+enum\b\s*\w*\s*\{{[^{{}}]*\}}\s*{name}\s*;", plain) else None
 
 
 def _resolved(plain: str, text: str) -> str:

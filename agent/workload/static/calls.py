@@ -18,6 +18,7 @@ from agent.workload.static.values import (
     Content,
     Dim3,
     Distribution,
+    Lambda,
     Memory,
     Pointer,
     Random,
@@ -50,9 +51,15 @@ def call(node: Node, facts: Facts, state: State) -> Value:
         return library.method(node, callee, given, facts, state)
     cell = facts.find(text)
     held = state.cells.get(cell) if cell is not None else None
+    if callee.type == "lambda_expression":
+        held = Lambda(callee, facts.text, facts.line_override)
+    if isinstance(held, Lambda):
+        return _follow_lambda(held, given, facts, state)
     if isinstance(held, Distribution):
         return Random(held.domain)
     bare = re.sub(r"<.*", "", text, flags=re.S).split("::")[-1]
+    if facts.bindings.get(bare, bare) != bare and facts.dtype(bare) is not None:
+        return _cast(facts.bindings[bare], given, facts, state)
     if bare in facts.functions and bare not in runtime.CUDA:
         function = facts.function(bare, len(given))
         if function is not None:
@@ -90,6 +97,37 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
         facts.bindings = outer
 
 
+def _follow_lambda(function: Lambda, given: list[Node], facts: Facts, state: State) -> Value:
+    """Run a lambda where it is called. What it captures is what the names mean here, which is so for one that is called
+    in the function that holds it."""
+    from agent.workload.static.declarations import bind_parameter
+    from agent.workload.static.execute import run_body
+
+    values = [ev.evaluate(part, facts, state) for part in given]
+    if facts.calls >= MAX_CALLS:
+        return Unknown(f"calls are followed {MAX_CALLS} levels deep, and a lambda is deeper")
+    listed = child(function.node, "declarator", "parameters")
+    parameters = [part for part in (listed.named_children if listed else ()) if "parameter_declaration" in part.type]
+    cells = [ev.cell_of(part, facts, state) for part in given]
+    facts.calls += 1
+    try:
+        with facts.scope(), facts.reading(function.text, function.line):
+            for index, parameter in enumerate(parameters):
+                reference = "&" in facts.node_text(parameter).split("=")[0]
+                shared = cells[index] if reference and index < len(cells) else None
+                bind_parameter(
+                    parameter,
+                    values[index] if index < len(values) else None,
+                    shared,
+                    facts,
+                    state,
+                    (function.text, function.line),
+                )
+            return run_body(function.node, facts, state)
+    finally:
+        facts.calls -= 1
+
+
 def _bindings(function: Function, callee: str, values: list[Value], facts: Facts) -> dict[str, str]:
     """Template parameters of a followed function: written at the call, or deduced from pointers."""
     _, written = split_name(callee)
@@ -100,7 +138,10 @@ def _bindings(function: Function, callee: str, values: list[Value], facts: Facts
         pointer = declarator is not None and "*" in text_of(facts.document.text, declarator)
         if name in function.template and name not in told and pointer and isinstance(value, Pointer) and value.element:
             told[name] = value.element
-    return told
+        inner = re.fullmatch(r"(?:\w+::)*\w*vector\s*<\s*(\w+)\s*>", name)
+        if inner is not None and inner[1] in function.template and isinstance(value, Pointer) and value.element:
+            told.setdefault(inner[1], value.element)
+    return {name: text for name, text in function.defaults if name not in told} | told
 
 
 def _macro(macro: Macro, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
@@ -137,7 +178,7 @@ def _run_text(text: str, line: int, facts: Facts, state: State) -> Value:
     source, body = parse_snippet(text + ";")
     if body.has_error:
         return Unknown("a macro that is not followed", line)
-    with facts.snippet(source, line):
+    with facts.reading(source, line):
         run(body, facts, state)
     return ev.ZERO
 

@@ -4,7 +4,7 @@ import re
 
 from tree_sitter import Node
 
-from agent.source.nodes import declared_name
+from agent.source.nodes import declared_name, descendants
 from agent.source.nodes import field as child
 from agent.workload.expression import number
 from agent.workload.static import arguments, calls, hints, library, members, parts
@@ -32,6 +32,23 @@ def declare(node: Node, facts: Facts, state: State, file_level: bool = False) ->
         _declarator(declarator, type_text, facts, state, file_level)
         if file_level:
             facts.file_cells.update(range(before, len(facts.names)))
+
+
+def declare_enumerators(facts: Facts, state: State) -> None:
+    """The enumerators of the program's files. One that two enumerations have, with different values, is not known."""
+    for node in descendants(facts.document.tree.root_node, "enumerator_list"):
+        value: Value = Scalar(number(-1))
+        for part in descendants(node, "enumerator"):
+            name_node, told = child(part, "name"), child(part, "value")
+            value = ev.evaluate(told, facts, state) if told is not None else ev.combine("+", value, ev.ONE)
+            if name_node is None:
+                continue
+            name = facts.node_text(name_node)
+            known = facts.scopes[0].get(name)
+            if known is None:
+                facts.declare(name, value, "", state)
+            elif state.cells[known] != value:
+                state.cells[known] = Unknown(f"two enumerations have a `{name}`", facts.line(part))
 
 
 def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_level: bool) -> None:
@@ -191,12 +208,16 @@ def _listed(node: Node | None) -> list[Node]:
     return [part for part in node.named_children if part.type != "comment"]
 
 
-def bind_parameter(parameter: Node, value: Value | None, shared: int | None, facts: Facts, state: State) -> None:
-    """A parameter of a followed function gets its argument, or its default."""
+def bind_parameter(
+    parameter: Node, value: Value | None, shared: int | None, facts: Facts, state: State,
+    source: tuple[bytes, int | None] | None = None,
+) -> None:  # fmt: skip
+    """A parameter of a followed function gets its argument, or its default. ``source`` is the text that its node refers
+    to, where that is not the document's."""
     name_node = declared_name(child(parameter, "declarator"))
     if name_node is None:
         return
-    with facts.original_text():
+    with facts.reading(*(source or (facts.document.text, None))):
         name, line = facts.node_text(name_node), facts.line(parameter)
         declarator, type_node = child(parameter, "declarator"), child(parameter, "type")
         type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip() if type_node is not None else ""

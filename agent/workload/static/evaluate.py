@@ -15,6 +15,7 @@ from agent.workload.static.conversion import as_type, convert, repointed, size_o
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
     Dim3,
+    Lambda,
     Pointer,
     Properties,
     Random,
@@ -78,7 +79,7 @@ def evaluate_text(text: str, line: int, facts: Facts, state: State) -> Value:
     statement = next((n for n in body.named_children if n.type == "return_statement"), None)
     if statement is None or body.has_error or not statement.named_children:
         return Unknown(f"`{text[:40]}` is not followed", line)
-    with facts.snippet(source, line):
+    with facts.reading(source, line):
         return evaluate(statement.named_children[0], facts, state)
 
 
@@ -132,6 +133,8 @@ def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
         cell = facts.find(name.split("::")[-1])
     if cell is not None:
         return parts.record(cell, state.cells.get(cell, Unknown(f"`{name}` has no value yet", line)), facts)
+    if facts.bindings.get(name, name) != name:
+        return evaluate_text(facts.bindings[name], line, facts, state)
     macro = facts.macro(name)
     if macro is not None and macro.parameters is None:
         return _macro(macro, line, facts, state)
@@ -470,6 +473,10 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
     state.cells[cell] = value
 
 
+def _lambda(node: Node, facts: Facts, state: State) -> Value:
+    return Lambda(node, facts.text, facts.line_override)
+
+
 def _call(node: Node, facts: Facts, state: State) -> Value:
     return calls.call(node, facts, state)
 
@@ -522,6 +529,7 @@ _HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
     "new_expression": _new,
     "initializer_list": _initializer,
     "comma_expression": _comma,
+    "lambda_expression": _lambda,
     "string_literal": lambda node, facts, state: options.literal(facts.node_text(node), facts.line(node)),
     "char_literal": lambda node, facts, state: options.character(facts.node_text(node), facts.line(node)),
 }

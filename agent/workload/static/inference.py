@@ -13,8 +13,9 @@ from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.joined.headers import with_headers
 from agent.workload.static import arguments, assemble, options
-from agent.workload.static.declarations import declare, free_parameter
+from agent.workload.static.declarations import declare, declare_enumerators, free_parameter
 from agent.workload.static.execute import is_interesting, run_body
+from agent.workload.static.run_line import RunLine, run_lines
 from agent.workload.static.state import Facts, OutOfWork, State, device_names, read_facts
 from agent.workload.static.unit import Unit, alone, unit_of
 from agent.workload.static.values import Item, LaunchItem, LoopItem
@@ -77,24 +78,27 @@ def _openness(error: NoWorkload) -> tuple[bool, int]:
 
 
 def trace(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
-    """Read the host code from its entry: ``main`` where it leads to a launch, else the outermost function that does."""
+    """Read the host code from its entry: ``main`` where it leads to a launch in one of the runs in the Makefile, else
+    the outermost function that does."""
     document = unit.document
     names = device_names(document, frozenset[str]().union(*(other.uses for other in document.kernels)))
     entries = list(_entries(document, kernel, read_facts(unit, names, answers)))
     facts = read_facts(unit, names, answers)
+    told = tuple(sorted(answers.items()))
     for entry in entries or [""]:
-        facts = _traced(unit, entry, tuple(sorted(answers.items()))).copy()
-        if any(True for _ in candidates(facts.items, kernel.name)):
-            return facts, entry
+        for command in (run_lines(unit.root) if entry == "main" else ()) or (None,):
+            facts = _traced(unit, entry, told, command).copy()
+            if any(True for _ in candidates(facts.items, kernel.name)):
+                return facts, entry
     return facts, entries[0] if entries else ""
 
 
 @functools.lru_cache(maxsize=4)
-def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int], ...]) -> Facts:
+def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int], ...], command: RunLine | None) -> Facts:
     """What reading from an entry finds, for all kernels of the program."""
     document = unit.document
     names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
-    facts = read_facts(unit, names, dict(answers))
+    facts = read_facts(unit, names, dict(answers), command)
     _run_entry(document, entry, facts)
     return facts
 
@@ -114,6 +118,7 @@ def _run_entry(document: Document, entry: str, facts: Facts) -> None:
     state = State()
     try:
         options.begin(facts, state)
+        declare_enumerators(facts, state)
         for node in _file_level(document):
             declare(node, facts, state, file_level=True)
         facts.file_state = state.fork()

@@ -172,6 +172,9 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
     memories = len(facts.memories)
     turn = _symbolic_turn(node, changed, facts, state)
     item = _as_repeat(node, turn, changed, facts, state) if turn is not None else None
+    early = _later_launches(turn) if item is None and turn is not None else []
+    if item is None and early and not any(isinstance(one, LaunchItem) for one in _first_turn(node, facts, state)[0]):
+        item = early
     if item is None:
         facts.forget_symbols(set(turn.symbols.values()) if turn is not None else set(), memories)
         turn = None
@@ -192,6 +195,13 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
         held = before.get(cell)
         if isinstance(held, Pointer) and held.memory in swapped and held.offset == number(0):
             state.cells[cell] = held
+
+
+def _later_launches(turn: _Turn) -> list[Item]:
+    """The launches of a turn that do not depend on which turn it is, of a loop whose first turns launch nothing."""
+    symbols = set(turn.symbols.values())
+    found = [item for item in turn.items if isinstance(item, LaunchItem) and not names_of(item) & symbols]
+    return [evolve(item, repeated=True) for item in found]
 
 
 def _is_fixed(cell: int, changed: list[int], swapped: set[int], state: State) -> bool:

@@ -28,10 +28,15 @@ class RunLine:
 
 
 def run_line(path: str) -> RunLine | None:
-    """How the Makefile beside a file runs the program: the first recipe line of a target such as ``run`` or ``test``
-    that starts a program of this folder, with arguments that are written out. None where there is none."""
+    """How the Makefile beside a file runs the program first: see :func:`run_lines`. None where it does not."""
+    return next(iter(run_lines(path)), None)
+
+
+def run_lines(path: str) -> tuple[RunLine, ...]:
+    """How the Makefile beside a file runs the program: the recipe lines of targets such as ``run`` or ``test`` that
+    start a program of this folder, up to the first whose arguments are not written out."""
     if not path:
-        return None
+        return ()
     folder, stem = Path(path).parent, Path(path).stem
     for name in NAMES:
         try:
@@ -40,11 +45,12 @@ def run_line(path: str) -> RunLine | None:
                 return _read(str(file), status.st_mtime_ns, stem)
         except OSError:
             continue
-    return None
+    return ()
 
 
 @functools.lru_cache(maxsize=256)
-def _read(file: str, _changed: int, stem: str) -> RunLine | None:
+def _read(file: str, _changed: int, stem: str) -> tuple[RunLine, ...]:
+    lines_told: list[RunLine] = []
     text = Path(file).read_text("utf-8", "replace").replace("\\\n", "  ")
     inside = False
     line = 0
@@ -57,8 +63,10 @@ def _read(file: str, _changed: int, stem: str) -> RunLine | None:
         found = _PROGRAM.search(row) if inside and not commented else None
         if found is not None and _is_program(found[1], text, Path(file).parent, stem):
             arguments = _arguments(found[2])
-            return RunLine(arguments, f"{Path(file).name} line {line}") if arguments is not None else None
-    return None
+            if arguments is None:
+                break
+            lines_told.append(RunLine(arguments, f"{Path(file).name} line {line}"))
+    return tuple(lines_told)
 
 
 def _is_program(name: str, text: str, folder: Path, stem: str) -> bool:

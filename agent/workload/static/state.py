@@ -16,7 +16,7 @@ from agent.source.parsing import parse_tree
 from agent.workload import types
 from agent.workload.expression import name as name_of
 from agent.workload.expression import number
-from agent.workload.static.run_line import RunLine, run_line
+from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
 from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
 from agent.workload.workload import Origin
@@ -44,12 +44,14 @@ class OutOfWork(Exception):
 
 @frozen
 class Function:
-    """A host function. ``template`` are the names of its template parameters, ``reference`` which are `&`."""
+    """A host function. ``template`` are the names of its template parameters, ``defaults`` what some are if not told,
+    ``reference`` which parameters are `&`."""
 
     node: Node
     parameters: tuple[Node, ...]
     reference: tuple[bool, ...]
     template: tuple[str, ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def required(self) -> int:
@@ -226,8 +228,8 @@ class Facts:
             self.calls -= 1
 
     @contextmanager
-    def snippet(self, text: bytes, line: int) -> Iterator[None]:
-        """Nodes come from ``text`` for a while, which stands for what is on ``line``."""
+    def reading(self, text: bytes, line: int | None) -> Iterator[None]:
+        """Nodes come from ``text`` for a while: the document's where ``line`` is None, else a snippet's."""
         outer = self.text, self.line_override
         self.text, self.line_override = text, line
         try:
@@ -238,12 +240,8 @@ class Facts:
     @contextmanager
     def original_text(self) -> Iterator[None]:
         """Nodes come from the document itself for a while."""
-        outer = self.text, self.line_override
-        self.text, self.line_override = self.document.text, None
-        try:
+        with self.reading(self.document.text, None):
             yield
-        finally:
-            self.text, self.line_override = outer
 
     def copy(self) -> "Facts":
         """The same for another kernel's workload to be put together from: what that adds is not seen here."""
@@ -320,10 +318,12 @@ class Facts:
         return len(self.memories) - 1
 
 
-def read_facts(unit: Unit, device_names: frozenset[str], answers: dict[str, int]) -> Facts:
-    """The functions of a program's files, and how its Makefile runs it."""
+def read_facts(
+    unit: Unit, device_names: frozenset[str], answers: dict[str, int], command: RunLine | None = None
+) -> Facts:
+    """The functions of a program's files, for a run with the arguments of ``command``."""
     document = unit.document
-    facts = Facts(unit, device_names, answers, run_line(unit.root), text=document.text)
+    facts = Facts(unit, device_names, answers, command, text=document.text)
     for node in _functions(document.tree.root_node):
         declarator = child(node, "declarator")
         while declarator is not None and declarator.type != "function_declarator":
@@ -339,7 +339,7 @@ def read_facts(unit: Unit, device_names: frozenset[str], answers: dict[str, int]
             p for p in (parameters.named_children if parameters else ()) if "parameter_declaration" in p.type
         )
         reference = tuple("&" in text_of(document.text, p).split("=")[0] for p in listed)
-        made = Function(node, listed, reference, _template(node, document.text))
+        made = Function(node, listed, reference, *_template(node, document.text))
         facts.functions[name] = (*facts.functions.get(name, ()), made)
     return facts
 
@@ -348,16 +348,20 @@ def _on_device(head: str) -> bool:
     return "__global__" in head or ("__device__" in head and "__host__" not in head)
 
 
-def _template(node: Node, text: bytes) -> tuple[str, ...]:
+def _template(node: Node, text: bytes) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     parent = node.parent
     listed = child(parent, "parameters") if parent is not None and parent.type == "template_declaration" else None
-    names = []
+    names: list[str] = []
+    defaults: list[tuple[str, str]] = []
     for parameter in listed.named_children if listed is not None else ():
         name = declared_name(child(parameter, "declarator")) or next(
             (part for part in parameter.named_children if part.type == "type_identifier"), None
         )
         names.append(text_of(text, name) if name is not None else "")
-    return tuple(names)
+        default = child(parameter, "default_value") or child(parameter, "default_type")
+        if default is not None:
+            defaults.append((names[-1], text_of(text, default)))
+    return tuple(names), tuple(defaults)
 
 
 def _functions(root: Node) -> Iterator[Node]:

@@ -1,6 +1,7 @@
 """What host variables hold while host code is read: expressions over root numbers, pointers into allocations, grids."""
 
 from attrs import frozen
+from tree_sitter import Node
 
 from agent.workload.expression import Expression
 from agent.workload.workload import Domain, Origin
@@ -35,6 +36,15 @@ class Ref:
     """Address of a host variable."""
 
     cell: int
+
+
+@frozen(eq=False)
+class Lambda:
+    """A function that is written where it is used, and the text that its node refers to."""
+
+    node: Node
+    text: bytes
+    line: int | None
 
 
 @frozen
@@ -78,7 +88,7 @@ class Random:
     domain: Domain
 
 
-Value = Unknown | Scalar | Pointer | Ref | Record | Text | Dim3 | Properties | Distribution | Random
+Value = Unknown | Scalar | Pointer | Ref | Record | Text | Lambda | Dim3 | Properties | Distribution | Random
 
 
 @frozen
