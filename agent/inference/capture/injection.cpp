@@ -212,13 +212,14 @@ std::uint64_t admit_shape(const std::string& name, const std::string& shape) {
     return ++state->serial;
 }
 
-void write_launch(std::uint64_t serial, std::uint64_t number, const CUpti_CallbackData* data, const Launch& launch,
-                  Layout layout, const std::vector<Argument>& arguments, const std::vector<Symbol>& symbols) {
+void write_launch(std::uint64_t serial, std::uint64_t number, const std::string& name, std::uint32_t context,
+                  const Launch& launch, Layout layout, const std::vector<Argument>& arguments,
+                  const std::vector<Symbol>& symbols) {
     CUdevice device = -1;
     state->driver.current_device(&device);
     Record record(kLaunch);
-    record.number(serial).number(number).text(data->symbolName).number<std::int32_t>(device);
-    record.number<std::uint32_t>(data->contextUid).number(launch.cooperative).number<std::uint32_t>(layout);
+    record.number(serial).number(number).text(name).number<std::int32_t>(device);
+    record.number(context).number(launch.cooperative).number<std::uint32_t>(layout);
     for (auto* one : {&launch.grid, &launch.block, &launch.cluster})
         for (std::uint32_t value : *one) record.number(value);
     record.number(launch.shared).number(static_cast<std::uint32_t>(arguments.size()));
@@ -229,12 +230,17 @@ void write_launch(std::uint64_t serial, std::uint64_t number, const CUpti_Callba
     append(record.whole());
 }
 
+std::string name_of(CUfunction function, const char* told) {
+    if (told == nullptr && state->driver.function_name != nullptr) state->driver.function_name(&told, function);
+    return told != nullptr ? told : "?";
+}
+
 void before_launch(CUpti_CallbackId id, const CUpti_CallbackData* data) {
-    if (data->symbolName == nullptr) return;
-    std::string name = data->symbolName;
+    *data->correlationData = 0;  // what is there before is nobody's
+    Launch launch = launch_of(id, data->functionParams);
+    std::string name = name_of(launch.function, data->symbolName);
     std::uint64_t number = count_launch(name);
     if (number == 0) return;
-    Launch launch = launch_of(id, data->functionParams);
     Sizes sizes;
     Layout layout = layout_of(launch.function, name, sizes);
     std::vector<Argument> arguments = arguments_of(launch, sizes);
@@ -245,7 +251,7 @@ void before_launch(CUpti_CallbackId id, const CUpti_CallbackData* data) {
     for (auto& one : arguments) pointers.push_back(&one.pointer);
     for (auto& one : symbols) pointers.push_back(&one.pointer);
     keep_all(pointers, launch.stream);
-    write_launch(serial, number, data, launch, layout, arguments, symbols);
+    write_launch(serial, number, name, data->contextUid, launch, layout, arguments, symbols);
     if (!state->config.after) return;
     auto* pending = new Pending{serial, launch.stream, {}};
     for (Pointer* one : pointers) {

@@ -43,10 +43,10 @@ void run_queue() {
 template <typename Body>
 CUresult call(CUpti_CallbackId id, const void* parameters, const char* symbol, Body body) {
     CUpti_CallbackData data{};
-    uint64_t correlation = 0;
+    uint64_t correlation = 0xdead0001beef;  // nobody promises that it is empty
     CUresult result = CUDA_SUCCESS;
     data.functionParams = parameters;
-    data.symbolName = symbol;
+    data.symbolName = std::getenv("STANDIN_NAMELESS") != nullptr ? nullptr : symbol;
     data.functionReturnValue = &result;
     data.correlationData = &correlation;
     data.contextUid = 1;
@@ -146,6 +146,9 @@ CUresult cuFuncGetParamInfo(CUfunction f, std::size_t index, std::size_t* offset
     }
     *size = sizes[index];
     return CUDA_SUCCESS;
+}
+CUresult cuFuncGetName(const char** name, CUfunction f) {
+    return *name = reinterpret_cast<Function*>(f)->symbol, CUDA_SUCCESS;
 }
 CUresult cuFuncGetModule(CUmodule* module, CUfunction f) { return *module = reinterpret_cast<CUmodule>(f), CUDA_SUCCESS; }
 #undef cuModuleGetGlobal
