@@ -94,12 +94,18 @@ class Workspace:
             return  # it went meanwhile
         self._met.add(path)
         record = self._records.get(path) or self._kept(path)
-        if record is None or record.stamp != now:
+        if record is None or record.stamp != now or not (path in self._records or self._knew(path, record)):
             self._waiting.append((path, now))
             self._open_shelves[os.path.dirname(path)] += 1  # noqa: PTH120
             self._to_read += 1
-        elif path not in self._records:
+
+    def _knew(self, path: str, record: Record) -> bool:
+        """Whether what was kept can be read."""
+        try:
             self._know(path, record)
+        except ValueError:
+            return False
+        return True
 
     def _kept(self, path: str) -> Record | None:
         folder, name = os.path.split(path)
@@ -125,10 +131,10 @@ class Workspace:
             self._know(path, _record(b"", now))
 
     def _know(self, path: str, record: Record) -> None:
-        self._records[path] = record
         if path not in self._texts:
             self._opened.pop(path, None)
             self.table.put(path, record.facts)
+        self._records[path] = record
 
     def _forget(self, paths: Iterable[str]) -> None:
         gone = set(paths)

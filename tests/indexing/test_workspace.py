@@ -69,6 +69,15 @@ def test_a_file_that_was_new_when_it_was_read_is_read_again(tmp_path: Path) -> N
     assert built(tmp_path)[1].to_read == 1
 
 
+def test_facts_that_cannot_be_read_are_read_off_the_file_again(tmp_path: Path, cache: Path) -> None:
+    write(tmp_path / "a.cu", KERNEL)
+    built(tmp_path)
+    record = shelves.load(str(tmp_path))["a.cu"]
+    shelves.save(str(tmp_path), [("a.cu", shelves.Record(record.stamp, b"other facts", record.rows))])
+    workspace, progress, _ = built(tmp_path)
+    assert progress.to_read == 1 and symbols(workspace) == ["a.cu:0 k"]
+
+
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
 def test_a_shelf_that_is_damaged_or_of_another_version(
     tmp_path: Path, cache: Path, damage: bytes | None, monkeypatch: pytest.MonkeyPatch

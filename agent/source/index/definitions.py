@@ -26,16 +26,18 @@ _SCOPES = frozenset({"namespace_definition", "class_specifier", "struct_specifie
 _HEADERS = frozenset({"template_declaration", "linkage_specification"})
 _GLOBAL = re.compile(rb"\b__global__\b")
 _LONGEST_HEAD = 200
+_LONGEST_SPECIFIERS = 300
 _DEFINE = re.compile(rb"#\s*define\s+([A-Za-z_]\w*)")
 _LAUNCHES = re.compile(rb"<<<|<\s*<<|<<\s*<|\bcu\w*Launch\w*")
 
 
-def definitions_of(document: Document, directives: Sequence[Directive]) -> tuple[Definition, ...]:
-    """In text order, outer ones first. What stands inside a function (a lambda, a class) belongs to it."""
+def definitions_of(document: Document, code: bytes, directives: Sequence[Directive]) -> tuple[Definition, ...]:
+    """In text order, outer ones first. What stands inside a function (a lambda, a class) belongs to it. ``code`` and
+    ``directives`` as ``lexing.scan`` has them."""
     kernels = document.kernels
     known = {kernel.name_span for kernel in kernels}
     found = [_of_kernel(document, kernel) for kernel in kernels]
-    found += (other for other in _in_tree(document) if other.span not in known)
+    found += (other for other in _in_tree(document, code) if other.span not in known)
     found += (macro for directive in directives if (macro := _macro(directive)) is not None)
     return tuple(sorted(found, key=lambda one: (one.extent.start, -one.extent.end)))
 
@@ -56,7 +58,7 @@ def _macro(directive: Directive) -> Definition | None:
     return Definition(name, name, MACRO, span, directive.span, _one_line(directive.text))
 
 
-def _in_tree(document: Document) -> Iterator[Definition]:
+def _in_tree(document: Document, code: bytes) -> Iterator[Definition]:
     """Read off in one pass: asking a node for its parent walks down from the root."""
     text = document.text
     around: list[Node] = []
@@ -71,27 +73,32 @@ def _in_tree(document: Document) -> Iterator[Definition]:
         elif node.type == "function_definition":
             if (body := node.child_by_field_name("body")) is not None and body.type == "compound_statement":
                 inside = node.end_byte
-                yield from _function(document, node, body, around)
+                yield from _function(document, code, node, body, around)
         else:
             yield from _declared(text, node, around)
 
 
-def _function(document: Document, node: Node, body: Node, around: Sequence[Node]) -> Iterator[Definition]:
+def _function(document: Document, code: bytes, node: Node, body: Node, around: Sequence[Node]) -> Iterator[Definition]:
     name = _name(node.child_by_field_name("declarator"))
     if name is None:
         return
-    extent = Span(_outermost(node, around).start_byte, node.end_byte)
-    head = document.text[extent.start : body.start_byte]
-    hidden = " ".join(
-        blank.expansion for blank in blanks_in(document.blanks, _before(document, extent), body.start_byte)
-    )
-    on_device = "__device__" in hidden or bool(ON_DEVICE.search(head)) or known_device(head)
-    yield _definition(document.text, name, DEVICE if on_device else HOST, extent, _one_line(head), around)
+    text, extent = document.text, Span(_outermost(node, around).start_byte, node.end_byte)
+    start = _behind_the_last(code, extent.start)
+    head = code[start : body.start_byte]
+    hidden = " ".join(blank.expansion for blank in blanks_in(document.blanks, start, body.start_byte))
+    kind = HOST
+    if _GLOBAL.search(head):
+        kind = KERNEL
+    elif "__device__" in hidden or ON_DEVICE.search(head) or known_device(head):
+        kind = DEVICE
+    yield _definition(text, name, kind, extent, _one_line(text[extent.start : body.start_byte]), around)
 
 
-def _before(document: Document, extent: Span) -> int:
-    """Where specifiers that were blanked may begin: on the same line, in front of what the parser saw."""
-    return document.text.rfind(b"\n", 0, extent.start) + 1
+def _behind_the_last(code: bytes, at: int) -> int:
+    """Where a definition may begin that the parser lets begin at an offset: behind what ended last. A macro between the
+    specifiers and the name is taken for a declaration of its own."""
+    floor = max(0, at - _LONGEST_SPECIFIERS)
+    return max(floor, *(code.rfind(end, floor, at) + 1 for end in (b";", b"}", b"{")))
 
 
 def _declared(text: bytes, node: Node, around: Sequence[Node]) -> Iterator[Definition]:
@@ -103,7 +110,9 @@ def _declared(text: bytes, node: Node, around: Sequence[Node]) -> Iterator[Defin
         name = _name(declarator) if is_function else declared_name(declarator)
         if name is None:
             continue
-        kind = SYMBOL if not is_function else KERNEL if _GLOBAL.search(head) else DEVICE
+        kind = KERNEL if _GLOBAL.search(head) else DEVICE if is_function else SYMBOL
+        if kind == KERNEL and not is_function:
+            continue  # the beginning of a kernel that the parser cut in two
         whole = kind == SYMBOL and not head.lstrip().startswith(b"extern")
         yield _definition(text, name, kind, extent, _one_line(head), around, whole)
 

@@ -1,5 +1,7 @@
 """What one file says, as values: what it defines, which names stand where, and what it includes."""
 
+import re
+
 from attrs import field, frozen
 
 from agent.source.span import Span
@@ -12,6 +14,10 @@ LAUNCH, CALL, USE = "launch", "call", "use"
 """How a name stands there: in front of ``<<<``; in front of an argument list; otherwise."""
 
 OUTSIDE = -1
+
+_OF_KERNELS = re.compile(r"cu(?:da)?(?:Launch\w*|Func\w+|Occupancy\w+|GraphAddKernelNode\w*|GetFuncBySymbol)\Z")
+_OF_SYMBOLS = re.compile(r"cu(?:da)?(?:Memcpy\w*Symbol\w*|GetSymbol\w+)\Z")
+_MEANT = {LAUNCH: (KERNEL,), CALL: (DEVICE,), USE: (KERNEL, SYMBOL, DEVICE)}
 
 
 @frozen
@@ -41,6 +47,18 @@ class Mention:
     span: Span
     within: str
     inside: int
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the definitions that it may mean."""
+        if _OF_SYMBOLS.match(self.within):
+            return (SYMBOL,)
+        return (KERNEL,) if _OF_KERNELS.match(self.within) else _MEANT[self.how]
+
+    @property
+    def sure(self) -> bool:
+        """Whether it means one of those whatever else is known: it is launched, or given to what takes no other."""
+        return self.how == LAUNCH or bool(_OF_KERNELS.match(self.within) or _OF_SYMBOLS.match(self.within))
 
 
 @frozen

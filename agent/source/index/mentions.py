@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from agent.source.document import Document
 from agent.source.index.facts import CALL, LAUNCH, MACRO, OUTSIDE, SYMBOL, USE, Definition, Mention
+from agent.source.lexing import spaces
 from agent.source.names import KEYWORDS
 from agent.source.nodes import captured
 from agent.source.span import Span
@@ -22,6 +23,7 @@ _SCOPE = re.compile(rb"\s*::")
 _QUALIFYING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:"
 _CHEVRONS = re.compile(rb"<<<|<\s*<<|<<\s*<")
 _LAUNCHED = re.compile(rb"[A-Za-z_]\w*\Z")
+_CONTINUED = re.compile(rb"\\\r?\n")
 _PARAMETERS = re.compile(rb"#\s*define\s+\w+\(([^()]*)\)")
 _LONGEST_QUALIFIER = 200
 _LONGEST_NAME = 200
@@ -98,11 +100,12 @@ def mentions_of(
             mention = _mention(code, token if around else evolve(token, how=USE), inside)
             if mention.qualifier.partition("::")[0] not in _ELSEWHERE:
                 found.append(mention)
-    for at, one in enumerate(definitions):
-        if one.kind == MACRO:
-            within, launches = _in_macro(document.text, one, at)
-            found += within
-            wrappers |= {at} if launches else set()
+    macros = [at for at, one in enumerate(definitions) if one.kind == MACRO]
+    joined = _CONTINUED.sub(lambda match: spaces(match.group()), document.text) if macros else b""
+    for at in macros:
+        within, launches = _in_macro(joined, definitions[at], at)
+        found += within
+        wrappers |= {at} if launches else set()
     return tuple(sorted(found, key=lambda one: one.span.start)), frozenset(wrappers)
 
 
@@ -198,7 +201,9 @@ def _pointed(code: bytes, extent: Span, launch: _Token, declared: Declared, insi
     assigned = re.compile(rb"\b" + launch.name + rb"\b[^;={}]*=([^;={}]+);")
     for match in assigned.finditer(code, extent.start, extent.end):
         for token in _tokens(code, match.start(1), match.end(1)):
-            if token.name not in declared and token.how == USE:
+            before = code[match.start(1) : token.start]
+            # what stands between angle brackets is an argument of the template
+            if token.name not in declared and token.how == USE and before.count(b"<") == before.count(b">"):
                 mention = _mention(code, token, inside)
                 yield Mention(mention.name, mention.qualifier, LAUNCH, launch.span, "", inside)
 
@@ -212,7 +217,8 @@ def _mention(code: bytes, token: _Token, inside: int) -> Mention:
 
 
 def _in_macro(text: bytes, macro: Definition, place: int) -> tuple[list[Mention], bool]:
-    """What a macro launches, and whether it launches what it is given. The rest of its body is not looked at."""
+    """What a macro launches, and whether it launches what it is given. The rest of its body is not looked at. In
+    ``text`` lines are continued with spaces."""
     start, end = macro.extent.start, macro.extent.end
     given = _PARAMETERS.match(text, start, end)
     parameters = {name.strip() for name in given.group(1).split(b",")} if given else set()

@@ -19,6 +19,8 @@ class Summary:
     """What an index asks of every file: read without the rest."""
 
     mentioned: frozenset[str]
+    sure: frozenset[str]
+    """Those that are mentioned where they surely mean something."""
     defined: frozenset[str]
     includes: tuple[str, ...]
 
@@ -35,20 +37,21 @@ class _Words:
 
 def pack(facts: Facts) -> bytes:
     words = _Words()
-    names = len({words.place(mention.name) for mention in facts.mentions})
+    sure = len({words.place(mention.name) for mention in facts.mentions if mention.sure})
+    names = len({words.place(mention.name) for mention in facts.mentions} | set(range(sure)))
     numbers: list[int] = []
     for one in facts.mentions:
         texts = words.place(one.name), words.place(one.qualifier), words.place(one.how), words.place(one.within)
         numbers += (*texts, one.span.start, one.span.end, one.inside - OUTSIDE)
     definitions = [_as_row(one) for one in facts.definitions]
-    head = json.dumps([names, list(words.places), definitions, facts.includes], separators=(",", ":")).encode()
+    head = json.dumps([sure, names, list(words.places), definitions, facts.includes], separators=(",", ":")).encode()
     return _LENGTH.pack(len(head)) + head + struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def unpack(packed: bytes) -> Facts:
     """Raises ValueError for what :func:`pack` did not write."""
     try:
-        _, words, definitions, includes = _head(packed)
+        _, _, words, definitions, includes = _head(packed)
         numbers = _numbers(packed)
         return Facts(tuple(map(_definition, definitions)), tuple(_mentions(words, numbers)), tuple(includes))
     except (struct.error, IndexError, TypeError, KeyError) as error:
@@ -58,8 +61,9 @@ def unpack(packed: bytes) -> Facts:
 def summary(packed: bytes) -> Summary:
     """Raises ValueError as :func:`unpack` does."""
     try:
-        names, words, definitions, includes = _head(packed)
-        return Summary(frozenset(words[:names]), frozenset(row[0] for row in definitions), tuple(includes))
+        sure, names, words, definitions, includes = _head(packed)
+        defined = frozenset(row[0] for row in definitions)
+        return Summary(frozenset(words[:names]), frozenset(words[:sure]), defined, tuple(includes))
     except (struct.error, IndexError, TypeError, KeyError) as error:
         raise ValueError(f"no packed facts: {error}") from error
 

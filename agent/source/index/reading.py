@@ -28,7 +28,7 @@ def read_facts(text: bytes) -> Facts:
 
 def facts_of(document: Document) -> Facts:
     scanned = scan(document.text)
-    definitions = definitions_of(document, scanned.directives)
+    definitions = definitions_of(document, scanned.code, scanned.directives)
     mentions, wrappers = mentions_of(document, scanned.code, definitions)
     launching = [evolve(one, launches=at in wrappers) for at, one in enumerate(definitions)]
     return _without_idle(launching, mentions, tuple(_includes(scanned.directives)))

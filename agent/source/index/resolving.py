@@ -8,13 +8,10 @@ copied to) is looked for further too, nearest first.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent.source.index.facts import CALL, DEVICE, KERNEL, LAUNCH, MACRO, SYMBOL, USE, Definition, Found, Mention
+from agent.source.index.facts import DEVICE, KERNEL, LAUNCH, MACRO, SYMBOL, Definition, Found, Mention
 from agent.source.index.graph import nearest
 from agent.source.index.table import Table
 
-_OF_KERNELS = re.compile(r"cu(?:da)?(?:Launch\w*|Func\w+|Occupancy\w+|GraphAddKernelNode\w*|GetFuncBySymbol)\Z")
-_OF_SYMBOLS = re.compile(r"cu(?:da)?(?:Memcpy\w*Symbol\w*|GetSymbol\w+)\Z")
-_MEANT = {LAUNCH: (KERNEL,), CALL: (DEVICE,), USE: (KERNEL, SYMBOL, DEVICE)}
 NAMED = frozenset({KERNEL, DEVICE, SYMBOL})
 """The kinds that are answered with."""
 
@@ -39,14 +36,7 @@ def meant_at(table: Table, key: str, offset: int) -> tuple[Found, ...]:
 
 def meant(table: Table, key: str, mention: Mention) -> tuple[Found, ...]:
     """What a mention means: the definitions where there are any, else the declarations."""
-    sure = True
-    if _OF_SYMBOLS.match(mention.within):
-        kinds: tuple[str, ...] = (SYMBOL,)
-    elif mention.how == LAUNCH or _OF_KERNELS.match(mention.within):
-        kinds = (KERNEL,)
-    else:
-        kinds, sure = _MEANT[mention.how], False
-    return _resolved(table, key, mention.name, mention.qualifier, kinds, sure)
+    return _resolved(table, key, mention.name, mention.qualifier, mention.kinds, mention.sure)
 
 
 def meant_by_declaration(table: Table, key: str, declared: Definition) -> tuple[Found, ...]:
@@ -60,9 +50,18 @@ def mentions_of(table: Table, targets: Iterable[Found]) -> Iterator[tuple[str, M
     wanted = frozenset(targets)
     for name in sorted({one.definition.name for one in wanted}):
         for key in table.mentioning(name):
+            if not any(_may_mean(table, key, one) for one in wanted if one.definition.name == name):
+                continue
             for mention in table.facts(key).mentions:
                 if mention.name == name and not wanted.isdisjoint(meant(table, key, mention)):
                     yield key, mention
+
+
+def _may_mean(table: Table, key: str, target: Found) -> bool:
+    """Whether any mention of its name in a file could mean a target. Told without the file's facts: to open those takes
+    long for a name that stands in a thousand files."""
+    one = target.definition
+    return target in _resolved(table, key, one.name, "", (one.kind,), table.is_sure(one.name, key))
 
 
 def declarations_of(table: Table, targets: Iterable[Found]) -> Iterator[Found]:

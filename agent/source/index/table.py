@@ -8,7 +8,7 @@ from attrs import define, field
 
 from agent.source.index.facts import Facts, Found
 from agent.source.index.graph import Graph
-from agent.source.index.packing import summary, unpack
+from agent.source.index.packing import Summary, summary, unpack
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ class Table:
     graph: Graph = field(factory=Graph)
     _packed: dict[str, bytes] = field(factory=dict)
     _mentioning: dict[str, set[str]] = field(factory=dict)
+    _sure: dict[str, set[str]] = field(factory=dict)
     _defining: dict[str, set[str]] = field(factory=dict)
     _opened: OrderedDict[str, Facts] = field(factory=OrderedDict)
     _remembered: dict[Hashable, Any] = field(factory=dict)
@@ -48,7 +49,7 @@ class Table:
         told = summary(packed)
         self._remove(key)
         self._packed[key] = packed
-        for table, names in ((self._mentioning, told.mentioned), (self._defining, told.defined)):
+        for table, names in self._tables(told):
             for name in names:
                 table.setdefault(name, set()).add(key)
         self.graph.put(key, told.includes)
@@ -63,11 +64,14 @@ class Table:
         self._opened.pop(key, None)
         self._remembered.clear()
         told = summary(packed) if packed is not None else None
-        for table, names in ((self._mentioning, told.mentioned), (self._defining, told.defined)) if told else ():
+        for table, names in self._tables(told) if told else ():
             for name in names:
                 table[name].discard(key)
                 if not table[name]:
                     del table[name]
+
+    def _tables(self, told: Summary) -> tuple[tuple[dict[str, set[str]], frozenset[str]], ...]:
+        return (self._mentioning, told.mentioned), (self._sure, told.sure), (self._defining, told.defined)
 
     def facts(self, key: str) -> Facts:
         """Nothing for a file that is not known."""
@@ -83,6 +87,10 @@ class Table:
     def mentioning(self, name: str) -> list[str]:
         """The files in which a name stands, in order."""
         return sorted(self._mentioning.get(name, ()))
+
+    def is_sure(self, name: str, key: str) -> bool:
+        """Whether a name stands in a file where it surely means something."""
+        return key in self._sure.get(name, ())
 
     def defined(self, name: str) -> tuple[Found, ...]:
         """What is defined or declared under a name, by file."""

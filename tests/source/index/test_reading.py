@@ -123,6 +123,23 @@ def test_a_launch_with_long_template_arguments() -> None:
     assert mentions("void f() { a::k<T<int>, (1 << 3), 4>\n  <<<g, b>>>(x); }", "k") == [(LAUNCH, "", "f")]
 
 
+def test_a_launch_through_a_pointer_is_of_the_kernel_and_not_of_what_its_template_is_given() -> None:
+    text = "void f() { auto k = made<SIZE, ns::Kind>; if (x) k = other; k<<<1, 1>>>(); }"
+    assert mentions(text, "SIZE") == [(USE, "", "f")]
+    assert [mentions(text, name)[-1] for name in ("made", "other")] == [(LAUNCH, "", "f")] * 2
+
+
+def test_a_launch_in_a_macro_of_several_lines() -> None:
+    text = "#define RUN(x) do { \\\n    made<int, \\\r\n  4>  \\\n    <<<1, 2>>>(x); \\\n  } while (0)\n"
+    assert mentions(text, "made") == [(LAUNCH, "", "RUN")]
+
+
+def test_a_macro_between_the_specifiers_and_the_name() -> None:
+    kernel = "template <class T>\n__global__ void\nBOUNDS (A, B)\nk(const T* x) { x; }\n"
+    text = kernel + "__device__ int BOUNDS(1) f() { return 1; }"
+    assert (KERNEL, "k") in definitions(text) and (DEVICE, "f") in definitions(text)
+
+
 def test_a_kernel_that_the_parser_lost_is_there() -> None:
     two_heads = "#if A\n__global__ void k(int a) {\n#else\n__global__ void k(float a) {\n#endif\n  f(a);\n}\n"
     text = two_heads + "void g() { k<<<1, 1>>>(1); }\n"
@@ -144,6 +161,7 @@ def test_any_text_is_read_and_kept(text: bytes) -> None:
     packed = pack(facts)
     assert unpack(packed) == facts
     assert summary(packed).defined == {one.name for one in facts.definitions}
+    assert summary(packed).sure == {one.name for one in facts.mentions if one.sure}
     assert summary(packed).mentioned == {one.name for one in facts.mentions}
 
 
