@@ -1,0 +1,106 @@
+"""At which values of the scalars a kernel is tried.
+
+Sizes are small, prime to each other and not multiples of the block; each is varied alone over values on both sides of
+one, two and three blocks, then together, then at values that the forms are only checked on.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+_SMALL = re.compile(
+    r"(?:^|_)(?:k|r|t|(?i:rad\w*|stride|step|pad\w*|off|offset|shift|dil\w*|halo|order|level|iter\w*|start|begin|first"
+    r"|kernel_?\w*|filter_?\w*|ksize|window|win|group\w*|mode|dim|axis|seed|incx|incy|inc|pass|stage|flag\w*))(?:$|_)"
+)
+_BASES = (7, 9, 6, 11, 8, 10, 12, 13, 14, 15)
+_SMALL_BASES = (2, 3, 4, 2, 3, 4, 2, 3)
+_BLOCK_BASES = (2, 3, 2)
+_MOST_TOGETHER = 5
+_DRAWN = 4  # at random, and as many for each variable that matters; the last of them are only checked on
+_LARGE = 4200  # no size is tried beyond
+
+
+@frozen
+class Variable:
+    """``kind``: ``size``, ``small`` (a radius, a stride: what is less than the sizes), ``blocks`` (of a grid that
+    nothing bounds)."""
+
+    name: str
+    kind: str
+
+
+def kind_of(name: str) -> str:
+    """By the name alone, which only chooses where to look first."""
+    return "small" if _SMALL.search(name) else "size"
+
+
+@frozen
+class Design:
+    """``side`` is the longest side of a block; sizes are multiples of ``unit``."""
+
+    variables: tuple[Variable, ...]
+    side: int
+    unit: int = 1
+
+    def base(self) -> dict[str, int]:
+        """The values that all others differ from in one."""
+        sizes = _BASES if self.unit == 1 else tuple(self.unit * count for count in (2, 3, 1, 4))
+        rows = {"size": itertools.cycle(sizes), "small": itertools.cycle(_SMALL_BASES), "blocks": iter(_BLOCK_BASES)}
+        return {variable.name: next(rows[variable.kind]) for variable in self.variables}
+
+    def alone(self) -> Iterator[dict[str, int]]:
+        """The base, then every variable by itself."""
+        start = self.base()
+        yield start
+        for variable in self.variables:
+            for value in self._values(variable.kind):
+                if value != start[variable.name]:
+                    yield {**start, variable.name: value}
+
+    def _values(self, kind: str) -> tuple[int, ...]:
+        if kind == "blocks":
+            return (1, 4, 5)
+        if kind == "small":
+            return (1, 5, 6)
+        if self.unit > 1:
+            return tuple(self.unit * count for count in (1, 2, 3, 4, 5, 6))
+        side = self.side
+        steps = (side + 1, 2 * side + 3, 3 * side, 4 * side + 2, 8 * side + 5, 16 * side + 9)
+        return (16, 17, *(value for value in steps if value <= _LARGE))
+
+    def together(self, relevant: Sequence[str]) -> Iterator[dict[str, int]]:
+        """Combinations of the variables that matter, and then what is held out."""
+        start = self.base()
+        kinds = {variable.name: variable.kind for variable in self.variables}
+        step = {"size": 6 if self.unit == 1 else self.unit, "small": 2, "blocks": 2}
+        more = {name: start[name] + step[kinds[name]] for name in relevant}
+        many = len(relevant) > _MOST_TOGETHER
+        counts = (2,) if many else range(2, len(relevant) + 1)
+        for count in counts:
+            for chosen in itertools.combinations(relevant, count):
+                yield {**start, **{name: more[name] for name in chosen}}
+        rng = random.Random(7)
+        for _ in range(_DRAWN + 4 * min(len(relevant), 4)):
+            yield {name: self._drawn(kinds[name], len(relevant), rng) for name in start}
+
+    def _drawn(self, kind: str, relevant: int, rng: random.Random) -> int:
+        if kind == "blocks":
+            return rng.randint(1, 6)
+        if kind == "small":
+            return rng.randint(1, 5)
+        if self.unit > 1:
+            return self.unit * rng.randint(1, 4)
+        return rng.randint(6, min(20 * self.side + 20, _LARGE) if relevant <= 1 else 40 if relevant == 2 else 20)
+
+
+def moved(samples: Sequence[Mapping[str, int]], seen: Sequence[Sequence[int]]) -> list[str]:
+    """Names whose change alone, against the first sample, changes any of what was ``seen``."""
+    found: dict[str, None] = {}
+    for values, told in zip(samples, seen, strict=True):
+        changed = [name for name, value in values.items() if value != samples[0][name]]
+        if len(changed) == 1 and list(told) != list(seen[0]):
+            found.setdefault(changed[0])
+    return sorted(found)
