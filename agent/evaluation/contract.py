@@ -350,7 +350,7 @@ def _bounds(names: tuple[str, ...]) -> str:
         return "in bounds"
     extents = "the extent of" if len(names) == 1 else "the extents of"
     verb = "was" if len(names) == 1 else "were"
-    return f"bounds not known ({extents} {' and '.join(f'`{name}`' for name in names)} {verb} probed)"
+    return f"bounds not known ({extents} {', '.join(f'`{name}`' for name in names)} {verb} probed)"
 
 
 def _summary(contract: Contract, probed: tuple[str, ...] = ()) -> str:

@@ -21,14 +21,16 @@ from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings
 from agent.workload.workload import Workload
-from cuda_lsp.terminal.exits import Exit
+from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import compiler_options, open_document, open_settings, open_target
 from cuda_lsp.terminal.output import envelope
+from cuda_lsp.terminal.probing import look, probe_option
 
 
 @frozen
 class Listed:
-    """One kernel as listed. ``problem`` says why there is no workload or no build."""
+    """One kernel as listed. ``problem`` says why there is no workload or no build; ``probed`` is what running it told
+    then, with what was ``assumed`` and what is left ``open``."""
 
     name: str
     line: int
@@ -39,18 +41,22 @@ class Listed:
     resources: Resources | None = None
     occupancy: Occupancy | None = None
     problem: str = ""
+    probed: str = ""
+    assumed: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
 
 
 @click.command("kernels")
 @click.argument("file", type=click.Path())
 @click.option("--target", help="The card that registers and occupancy are for.")
+@probe_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def command(file: str, target: str | None, as_json: bool, flags: tuple[str, ...]) -> int:
+def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tuple[str, ...]) -> int:
     """List the kernels of FILE: launches, workload, registers, occupancy."""
     document, settings = open_document(file), open_settings(file)
     card = open_target(target, settings)
-    found = [_listed(document, kernel, card, settings, flags) for kernel in document.kernels]
+    found = [_listed(document, kernel, card, settings, flags, probe) for kernel in document.kernels]
     if as_json:
         click.echo(json.dumps(envelope("kernels", Exit.OK, file=document.path, target=card.name, kernels=found)))
         return Exit.OK
@@ -64,12 +70,19 @@ def command(file: str, target: str | None, as_json: bool, flags: tuple[str, ...]
             click.echo(f"  {_resources(listed.resources, listed.occupancy)} on {card.arch}")
         if listed.problem:
             click.echo(f"  {listed.problem}")
+        if listed.probed:
+            click.echo(f"  probed   {listed.probed}")
+        for word, texts in (("assumed", listed.assumed), ("open", listed.open)):
+            for text in texts:
+                click.echo(f"  {word:8} {text}")
     if not found:
         click.echo(f"{document.path}: no kernel (`__global__` function) in this file")
     return Exit.OK
 
 
-def _listed(document: Document, kernel: Kernel, card: Target, settings: Settings, flags: tuple[str, ...]) -> Listed:
+def _listed(
+    document: Document, kernel: Kernel, card: Target, settings: Settings, flags: tuple[str, ...], probe: bool
+) -> Listed:
     listed = Listed(
         name=kernel.qualified_name,
         line=kernel.line,
@@ -81,10 +94,24 @@ def _listed(document: Document, kernel: Kernel, card: Target, settings: Settings
     try:
         workload = find_workload(document, kernel, settings)
     except (NoWorkload, WorkloadError) as error:
-        return evolve(listed, problem=f"no workload: {error}")
+        listed = evolve(listed, problem=f"no workload: {error}")
+        if not (probe and isinstance(error, NoWorkload)):
+            return listed
+        return _probed(listed, document, kernel, compiler_options(Emulator(), card, settings, None, flags))
     listed = evolve(listed, workload=arguments(workload), origin=origin(workload))
     options = compiler_options(Emulator(), card, settings, workload, flags)
     return _measured(listed, Program(document, workload.plan, kernel.name), workload, options)
+
+
+def _probed(listed: Listed, document: Document, kernel: Kernel, options: Options) -> Listed:
+    """What running the kernel tells: nothing of it is taken for a workload here."""
+    try:
+        told = look(document, kernel, options)
+    except CommandError as error:
+        return evolve(listed, open=(str(error),))
+    return evolve(
+        listed, probed=told.summary, assumed=told.notes, open=tuple(stop.text for stop in told.stops)
+    )  # fmt: skip
 
 
 def _measured(listed: Listed, program: Program, workload: Workload, options: Options) -> Listed:

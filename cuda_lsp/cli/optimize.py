@@ -22,6 +22,7 @@ from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.model import ModelOptions, model_options, open_adviser
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
 from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
+from cuda_lsp.terminal.probing import OFFER, finder, probe_option
 from cuda_lsp.terminal.render import event_lines, line, proposal_lines
 from cuda_lsp.terminal.writing import apply_document
 
@@ -67,6 +68,7 @@ _ENDS = {
 )
 @click.option("--lossy", is_flag=True, help="Also show rewrites that are less precise, marked so.")
 @click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
+@probe_option
 @model_options
 @click.option("--apply", "apply_", is_flag=True, help="Write the first proposal into the file.")
 @click.option(
@@ -91,6 +93,7 @@ def command(
     special: str,
     lossy: bool,
     fresh: bool,
+    probe: bool,
     apply_: bool,
     records: str | None,
     diff_only: bool,
@@ -104,7 +107,8 @@ def command(
     """  # fmt: skip
     if apply_ and not proposals:
         raise click.UsageError("--apply writes the first proposal, and --proposals 0 makes none")
-    opened = open_kernel(file, name)
+    screen = Screen(quiet=as_json or diff_only)
+    opened = open_kernel(file, name, otherwise=finder(flags, screen.note) if probe else None, hint=OFFER)
     options = SearchOptions(
         rounds=rounds,
         candidates=candidates,
@@ -117,7 +121,6 @@ def command(
         lossy=lossy,
         fresh=fresh,
     )
-    screen = Screen(quiet=as_json or diff_only)
     if opened.others:
         screen.note(
             f"{opened.kernel.name} is the first of {len(opened.others) + 1} kernels; "

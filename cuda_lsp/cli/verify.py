@@ -17,8 +17,17 @@ from agent.workload.program import Program
 from agent.workload.rewrite import plan_of
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
-from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_document, open_kernel, open_target
+from cuda_lsp.terminal.opening import (
+    Finder,
+    Opened,
+    compiler_options,
+    open_device,
+    open_document,
+    open_kernel,
+    open_target,
+)
 from cuda_lsp.terminal.output import Screen, envelope
+from cuda_lsp.terminal.probing import OFFER, finder, probe_option
 from cuda_lsp.terminal.render import line, timing_text, verdict_text, why_text
 from cuda_lsp.terminal.replay import replay, replay_lines
 from cuda_lsp.terminal.revision import at_revision
@@ -43,6 +52,7 @@ from cuda_lsp.terminal.without_truth import without_truth
     help="What to do where NaN or infinity among the inputs comes out otherwise than in the original.",
 )
 @click.option("--lossy", is_flag=True, help="Accept a rewrite that is less precise.")
+@probe_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -57,6 +67,7 @@ def command(
     seconds: float,
     special: str,
     lossy: bool,
+    probe: bool,
     as_json: bool,
     flags: tuple[str, ...],
 ) -> int:
@@ -74,7 +85,7 @@ def command(
     if (rewrite is None) == (against is None):
         raise CommandError(Exit.USAGE, "name either a REWRITE or --against REVISION")
     screen = Screen(quiet=as_json)
-    opened, changed = _sides(original, rewrite, against, name)
+    opened, changed = _sides(original, rewrite, against, name, finder(flags, screen.note) if probe else None)
     runner = open_device(device)
     card = open_target(target, opened.settings, runner)
     with screen, stoppable(lambda: screen.note("stopping at the next safe point")) as cancelled:
@@ -115,12 +126,14 @@ def _replay(path: str, device: str, seconds: float, as_json: bool) -> int:
     return code
 
 
-def _sides(original: str, rewrite: str | None, against: str | None, name: str | None) -> tuple[Opened, Document]:
+def _sides(
+    original: str, rewrite: str | None, against: str | None, name: str | None, otherwise: Finder | None
+) -> tuple[Opened, Document]:
     if rewrite is not None:
-        return open_kernel(original, name), open_document(rewrite)
+        return open_kernel(original, name, otherwise=otherwise, hint=OFFER), open_document(rewrite)
     changed = open_document(original)
     old = parse(at_revision(original, against or "HEAD"), original)
-    return open_kernel(original, name, old), changed
+    return open_kernel(original, name, old, otherwise=otherwise, hint=OFFER), changed
 
 
 def _judge(

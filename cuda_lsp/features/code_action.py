@@ -121,6 +121,8 @@ def _action(
 ) -> types.CodeAction | None:
     client = server.session.client
     lazily = entry.kind == DESCRIBE and client.resolves_edits and client.literal_actions
+    if lazily and _to_probe(server, snapshot, kernel) and server.offers(entry.command):
+        lazily = False  # the kernel is run for it, which takes a job
     if not lazily and not server.offers(entry.command):
         return None
     reason = obstacle(server, snapshot, kernel, entry)
@@ -138,10 +140,15 @@ def _title(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entry)
     title = entry.title.format(kernel.name)
     if entry.kind == REVIEW and (found := best(server.proposals.all(snapshot.uri), kernel.qualified_name)) is not None:
         return f"{title}: {short(found)}"
-    known = server.facts.of(snapshot, kernel)
-    if entry.kind == DESCRIBE and known is not None and known.facts.draft:
-        return f"Write a draft of the workload of {kernel.name} above it"
+    if entry.kind == DESCRIBE and _to_probe(server, snapshot, kernel):
+        return f"Probe {kernel.name} and write a draft of its workload above it"
     return title
+
+
+def _to_probe(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> bool:
+    """Whether reading the file leaves questions, so that only running the kernel may tell more."""
+    known = server.facts.of(snapshot, kernel)
+    return known is not None and known.facts.draft
 
 
 def _disabled(

@@ -1,5 +1,6 @@
 """From a path and a kernel's name to what a command works on; every failure is a message with an exit code."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
@@ -71,18 +72,25 @@ def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[s
     return kernel, () if name else tuple(other.qualified_name for other in document.kernels if other is not kernel)
 
 
+Finder = Callable[[Document, Kernel, Settings], Workload]
+
+
 def open_kernel(
-    path: str, name: str | None, document: Document | None = None, settings: Settings | None = None
-) -> Opened:
+    path: str, name: str | None, document: Document | None = None, settings: Settings | None = None,
+    otherwise: Finder | None = None, hint: str = "",
+) -> Opened:  # fmt: skip
     """The kernel ``name`` of a file, or of ``document`` if that is another version of the file. ``settings`` are those
-    of the file's project where none are given."""
+    of the file's project where none are given. ``otherwise`` is asked where no workload is found, ``hint`` shown where
+    nobody is."""
     document = document or open_document(path)
     kernel, others = choose_kernel(document, name)
     settings = open_settings(path) if settings is None else settings
     try:
         workload = find_workload(document, kernel, settings)
     except NoWorkload as error:
-        raise CommandError(Exit.INPUT, _questions(document, kernel, error)) from error
+        if otherwise is None:
+            raise CommandError(Exit.INPUT, _questions(document, kernel, error, hint)) from error
+        workload = otherwise(document, kernel, settings)
     except WorkloadError as error:
         raise CommandError(Exit.INPUT, f"{document.path}: {error}") from error
     return Opened(document, kernel, workload, settings, others)
@@ -101,10 +109,11 @@ def trace_key(opened: Opened, setting: Setting) -> str:
     return "\n".join((fingerprint(opened.program), *map(repr, parts)))
 
 
-def _questions(document: Document, kernel: Kernel, error: NoWorkload) -> str:
+def _questions(document: Document, kernel: Kernel, error: NoWorkload, hint: str) -> str:
     asked = "".join(f"\n  - {question}" for question in error.questions)
     draft = f"\nPut this above the kernel, with the blanks filled in:\n{error.draft}" if error.draft else ""
-    return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}{draft}"
+    offer = f"\n{hint}" if hint and error.draft else ""
+    return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}{draft}{offer}"
 
 
 def open_target(name: str | None, settings: Settings, device: Device | None = None) -> Target:

@@ -195,9 +195,8 @@ def test_a_kernel_without_a_workload_is_not_optimized_and_the_questions_are_show
 
         until(lambda: any(refused(action) for action in actions(client, text, "int row")))
         draft = next(a for a in actions(client, text, "int row") if a["kind"].endswith("describe"))
-        assert draft["title"] == "Write a draft of the workload of strided above it" and "disabled" not in draft
-        written = client.request("codeAction/resolve", draft)["edit"]["documentChanges"][0]["edits"][0]["newText"]
-        assert "// cuda-lsp: workload" in written and "?" in written
+        assert draft["title"] == "Probe strided and write a draft of its workload above it" and "disabled" not in draft
+        assert draft["command"]["command"] == "cuda-lsp.describeWorkload" and "edit" not in draft
 
 
 def test_an_unsaved_document_has_nothing_to_be_compared_with():

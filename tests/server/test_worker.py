@@ -93,7 +93,15 @@ def test_an_unsaved_text_takes_the_settings_of_the_folder(tmp_path: Path) -> Non
     ended, _ = done(task("describe", lone, "lone", folder=str(tmp_path)))
     assert "x f32[n] inout" in ended.message
     without, _ = done(task("describe", lone, "lone"))
-    assert without.reason == "questions" and "?" in without.directive
+    assert without.reason == "done" and "x: f32[" in without.directive and "] probed inout" in without.directive
+    assert "nothing is known of bounds" in without.message
+    lone = lone.replace("float* x, int n", "float* x, const int* n").replace(
+        "x[threadIdx.x] *=", "x[n[threadIdx.x]] *="
+    )
+    asked, told = done(task("describe", lone.replace("< n", "< 8"), "lone"))
+    assert asked.reason == "questions" and "x: f32[?] probed inout" in asked.directive
+    assert any("depends on values loaded from `n`" in line for line in asked.lines)
+    assert any(isinstance(one, Staged) and one.text.startswith("running lone") for one in told)
 
 
 def test_a_directive_is_written_where_it_is_read(tmp_path: Path) -> None:
