@@ -30,12 +30,14 @@ class Arrival:
 
 @define(eq=False)
 class Barriers:
-    """By barrier number: the arrivals, how many threads of each block have come, and how many are expected (0: all)."""
+    """By barrier number: the arrivals, how many threads of each block have come, how many are expected (0: all), and
+    whether some came that do not wait (``passing``)."""
 
     blocks: int
     waiting: dict[int, list[Arrival]] = field(factory=dict)
     arrived: dict[int, Array] = field(factory=dict)
     expected: dict[int, Array] = field(factory=dict)
+    passing: dict[int, Array] = field(factory=dict)
     leavers: Leavers = field(factory=Leavers)
 
     def arrive(self, batch: "Batch", lanes: Lanes, block: Block, numbers: Array, counts: Array | None) -> None:
@@ -65,7 +67,13 @@ class Barriers:
             if cut is not None:
                 wide = wide[np.broadcast_to(cut[1], whole.shape).reshape(-1)]
             expected[np.broadcast_to(lanes.block, lanes.shape).reshape(-1)] = wide
-        if not block.end.arrives:
+            if batch.order is not None:
+                for row, threads in _by_row(lanes):
+                    batch.order.phases.arrive(batch.order, self._phase(number, row), row, threads)
+        if block.end.arrives:
+            passing = self.passing.setdefault(number, np.zeros(self.blocks, bool))
+            passing[np.broadcast_to(lanes.block, lanes.shape).reshape(-1)] = True
+        else:
             predicate = batch.predicate(lanes) if block.end.output is not None else None
             self.waiting.setdefault(number, []).append(Arrival(lanes, block, predicate))
 
@@ -81,7 +89,11 @@ class Barriers:
         return any_did
 
     def _release(self, batch: "Batch", number: int, complete: Array) -> None:
-        counted = bool((self.expected[number][complete] > 0).any())
+        expected = self.expected[number]
+        counted = bool((expected[complete] > 0).any())
+        passing = self.passing.pop(number, np.zeros(self.blocks, bool))
+        self.passing[number] = passing & ~complete
+        some = complete & (expected > 0) & ((expected < batch.living) | passing)
         self.arrived[number][complete] = 0
         self.expected[number][complete] = 0
         going: list[Arrival] = []
@@ -98,12 +110,39 @@ class Barriers:
             _check_alike(batch, going)
             if "barriers" in batch.checks:
                 self.leavers.passed(batch, [(one.lanes, one.block.sites[-1]) for one in going])
-        batch.synchronise(complete | (batch.living == 0))
+        batch.synchronise(complete & ~some | (batch.living == 0))
+        if some.any():
+            self._order_some(batch, number, some, going)
         _reduce(batch, going)
         for arrival in going:
             if batch.watch is not None:
                 batch.watch.barrier(arrival.block.sites[-1], arrival.lanes)
             batch.push(arrival.block.end.targets[0], arrival.lanes)
+
+    def _order_some(self, batch: "Batch", number: int, some: Array, going: list[Arrival]) -> None:
+        """Where only some threads of a block wait, these come after what those did who arrived."""
+        if batch.traffic is not None:
+            batch.traffic.barrier(some)
+        if batch.order is None:
+            return
+        if batch.shadow is not None:
+            batch.shadow.blocks_part()
+        for row in np.flatnonzero(some).tolist():
+            batch.order.phases.end(self._phase(number, row), 0)
+        for arrival in going:
+            for row, threads in _by_row(arrival.lanes):
+                if some[row]:
+                    batch.order.phases.acquire(self._phase(number, row), 0, row, threads)
+
+    def _phase(self, number: int, row: int) -> int:
+        """A number that no ``mbarrier`` has."""
+        return -1 - number * self.blocks - row
+
+
+def _by_row(lanes: Lanes) -> list[tuple[int, Array]]:
+    """The threads of each block of the batch, by number in the block."""
+    rows, threads = np.divmod(lanes.flat, lanes.threads)
+    return [(row, threads[rows == row]) for row in np.unique(rows).tolist()]
 
 
 def _cut(arrival: Arrival, part: Lanes, held: Array) -> Array | None:

@@ -3,9 +3,8 @@
 What orders accesses of different threads (PTX ISA, "Memory consistency model", cut down to what synchronises by
 itself):
 
-- a barrier of the block (``bar``/``barrier``) orders everything before it against everything after, for the whole
-  block, also where it counts only some of the threads (so a race between threads outside such a barrier can be
-  missed);
+- a barrier of the block (``bar``/``barrier``) orders everything before it against everything after; where it counts
+  only some of the threads, those who wait come after what those did who arrived;
 - ``bar.warp.sync`` orders the lanes of its mask. Shuffles and votes order nothing: CUDA promises no memory ordering for
   them, and code that relies on lanes of a warp moving in step is a race here as it is on Volta and later;
 - atomics, and loads and stores marked relaxed, acquire or release, do not race among each other, nor with volatile
