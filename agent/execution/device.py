@@ -308,7 +308,7 @@ class Answer:
     the watched buffers that the run wrote to, ``digests`` those of the outputs with parts. ``inexact`` names the
     opcodes of the emulated kernels whose results PTX does not define to the bit (see ``emulator.exactness``).
     ``reached`` is how far accesses to buffers went and ``shared_reached`` the bytes of shared memory up to the last one
-    used, where the request asked.
+    used, where the request asked. ``compiled`` are the emulated kernels of which the compiled back end ran a launch.
     """
 
     status: str
@@ -326,6 +326,7 @@ class Answer:
     reached: tuple[Reached, ...] = ()
     shared_reached: int = 0
     shadows: Shadows | None = field(default=None, repr=False)
+    compiled: tuple[str, ...] = ()
 
 
 @runtime_checkable

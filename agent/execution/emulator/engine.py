@@ -3,10 +3,10 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, Request, Where
@@ -43,17 +43,23 @@ class Run:
     kernels: dict[str, Kernel] = field(factory=dict)
     reach: Reach | None = None
     twins: "TwinRun | None" = None
+    back_end: str = "numpy"
+    compiled: list[str] = field(factory=list)
 
 
+@frozen
 class Emulator:
-    """Runs device code on the CPU, one instruction at a time for all lanes of many blocks.
+    """Runs device code on the CPU, one instruction at a time for all lanes of many blocks, or, where that pays and
+    gives the same, as compiled code (see ``compiled``). ``back_end``: ``auto``, ``numpy``, or ``compiled``
+    wherever it can.
 
     Answers are the same on every machine. Of a buffer too large to be made whole (16 MiB and more), pages that the
     program never touched come back as zeros; ``written`` is all False there.
     """
 
-    name = "emulated"
-    emulated = True
+    back_end: str = "numpy"
+    name: ClassVar[str] = "emulated"
+    emulated: ClassVar[bool] = True
 
     def run(self, request: Request) -> Answer:
         """Run the steps of ``request`` in order. Never raises for what the program does or the request says."""
@@ -63,6 +69,7 @@ class Emulator:
         status, message = "ok", ""
         try:
             run = _begin(request, meter)
+            run.back_end = self.back_end
             with np.errstate(all="ignore"):
                 for step in request.steps:
                     _step(run, step)
@@ -189,8 +196,10 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
         run.memory.check_initialised = False
     run.complete = run.complete and len(numbers) == total
     totals = Totals(kernel) if request.count else None
-    setting = Setting(kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals, run.reach)
-    setting = setting if run.twins is None else evolve(setting, twins=run.twins)
+    setting = Setting(
+        kernel, launch, run.memory, run.faults, run.meter, request.checks, parameters, totals, run.reach,
+        run.twins, run.back_end, run.compiled,
+    )  # fmt: skip
     run_launch(setting, numbers)
     if totals is not None:
         run.counters.append(launch_counters(totals, launch.kernel, launch.grid, launch.block, len(numbers)))
@@ -217,8 +226,9 @@ def _answer(request: Request, run: Run | None, status: str, message: str, second
     complete = run.complete and not message
     rounded = tuple(sorted({opcode for kernel in run.kernels.values() for opcode in kernel.inexact}))
     answer = Answer(
-        status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded
-    )
+        status, outputs, written, faults, tuple(run.counters), message, seconds, steps, complete, inexact=rounded,
+        compiled=tuple(sorted(set(run.compiled))),
+    )  # fmt: skip
     if run.twins is not None:
         names = {mangled: name for name, mangled in request.build.entries.items()}
         answer = evolve(answer, shadows=run.twins.shadows({one: run.buffers[one] for one in request.outputs}, names))

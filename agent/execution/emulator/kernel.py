@@ -85,7 +85,7 @@ class Block:
 
 @frozen(slots=False)
 class Kernel:
-    """``code`` keeps the layout of memory; ``entries`` how each entry starts."""
+    """``code`` keeps the layout of memory; ``entries`` how each entry starts; ``numbers`` which is which operand's."""
 
     name: str
     function: Function
@@ -93,6 +93,12 @@ class Kernel:
     blocks: tuple[Block, ...] = field(repr=False)
     entries: tuple[Initial, ...] = field(repr=False)
     sites: tuple[Site, ...] = field(repr=False)
+    numbers: Mapping[object, int] = field(factory=dict, repr=False)
+
+    @cached_property
+    def compiled(self) -> dict[bool, object]:
+        """What the compiled back end keeps of it."""
+        return {}
 
     @cached_property
     def narrow_shared(self) -> bool:
@@ -137,7 +143,7 @@ def prepare(
         blocks.append(_block(number, start, code.items[start:stop], sites[start:stop], entries, number_of, beside))
     _live(blocks)
     _mark_loops(blocks)
-    return Kernel(function.name, function, code, tuple(blocks), tuple(entries.initial), sites)
+    return Kernel(function.name, function, code, tuple(blocks), tuple(entries.initial), sites, entries.numbers)
 
 
 def _leaders(items: list[Item]) -> list[int]:

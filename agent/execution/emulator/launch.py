@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from agent.execution.device import Bytes
+from agent.execution.emulator import compiled
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.batch import Batch, Meter
 from agent.execution.emulator.buffers import Buffer
@@ -64,6 +65,8 @@ class Setting:
     totals: Totals | None = None
     reach: Reach | None = None
     twins: "TwinRun | None" = None
+    back_end: str = "numpy"
+    compiled: list[str] = field(factory=list)
 
 
 def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
@@ -125,6 +128,9 @@ def run_launch(setting: Setting, numbers: Array) -> None:
     waiting = [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)][::-1]
     active: list[Batch] = []
     open_grid(setting.memory, setting.kernel, len(numbers) == math.prod(setting.launch.grid))
+    if setting.back_end != "numpy" and compiled.attempt(setting, numbers, threads, setting.back_end == "compiled"):
+        setting.compiled.append(setting.kernel.name)
+        return
     ground = _ground(setting, numbers, threads)
     begun = 0
     turn = 0
@@ -218,6 +224,11 @@ def shared_regions(kernel: Kernel, dynamic: int) -> tuple[Region, ...]:
 
 def _reserved_start(code: Code, dynamic: int) -> int:
     return -(-(dynamic_start(code) + dynamic) // 1024) * 1024
+
+
+def initial_value(setting: Setting, numbers: Array, threads: int, initial: Initial) -> Array:
+    """What an entry of the kernel holds when the blocks ``numbers`` start."""
+    return _initial_value(setting.kernel, setting.launch, numbers, threads, setting.parameters.data, initial)
 
 
 def _initial_values(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, parameters: Bytes) -> Values:

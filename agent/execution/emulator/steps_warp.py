@@ -123,18 +123,18 @@ def shuffle(lowering: Lowering) -> Step:
     return Step(run, reads, _some(out, valid))
 
 
-def source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
-    """The lane that each lane reads and whether it is in range (PTX ISA, shfl.sync)."""
+def source_lane(mode: str, b: Array, c: Array, lane: Array = _LANE) -> tuple[Array, Array]:
+    """The lane that each ``lane`` reads and whether it is in range (PTX ISA, shfl.sync)."""
     segment, b, bound = c >> 8 & 31, b & 31, c & 31
-    low = _LANE & segment
+    low = lane & segment
     high = low | (bound & ~segment)
     if mode == "up":
-        source = _LANE - b
+        source = lane - b
         inside = source >= high
     else:
-        source = {"down": _LANE + b, "bfly": _LANE ^ b, "idx": low | (b & ~segment)}[mode]
+        source = {"down": lane + b, "bfly": lane ^ b, "idx": low | (b & ~segment)}[mode]
         inside = source <= high
-    return np.where(inside, source, _LANE), inside
+    return np.where(inside, source, lane), inside
 
 
 def pick(table: Array, source: Array, present: Array, count: int) -> Array:

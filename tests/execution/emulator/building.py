@@ -75,12 +75,13 @@ def run(
     built: Build,
     steps: BoundStep | Sequence[BoundStep],
     buffers: Mapping[str, np.ndarray | int | Image],
+    back_end: str = "numpy",
     **options: Any,
 ) -> tuple[Answer, dict[str, np.ndarray]]:
     """Run with these buffers (an int is that many poisoned bytes); every array comes back in its own type."""
     images = tuple(_image(name, value) for name, value in buffers.items())
     steps = tuple(steps) if isinstance(steps, Sequence) else (steps,)
-    answer = Emulator().run(Request(built, steps, images, tuple(buffers), **options))
+    answer = Emulator(back_end).run(Request(built, steps, images, tuple(buffers), **options))
     outputs = {}
     for name, value in buffers.items():
         if name in answer.outputs:

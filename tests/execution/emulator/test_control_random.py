@@ -1,5 +1,6 @@
 """Random kernels with nested, divergent control flow, against the same program run thread by thread in Python."""
 
+import importlib.util
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.execution.emulator.building import build, launch, run
 MASK = 0xFFFFFFFF
 NAMES = ("a", "b", "c", "d")
 THREADS, BLOCKS = 48, 3
+COMPILES = importlib.util.find_spec("llvmlite") is not None
 
 
 class Break(Exception):
@@ -148,13 +150,21 @@ def test_random_programs_do_what_each_thread_alone_would(parts: list[Piece], opt
         unsigned t = threadIdx.x, g = blockIdx.x, a = t * 3, b = g + 1, c = 7, d = t ^ g;
         {text}
         unsigned i = (g * blockDim.x + t) * 4; y[i] = a; y[i + 1] = b; y[i + 2] = c; y[i + 3] = d; }}"""
-    answer, out = run(
-        build(source, *options),
-        launch("k", BLOCKS, THREADS, "y"),
-        {"y": np.zeros((BLOCKS, THREADS, 4), np.uint32)},
-        checks=frozenset({"races", "initialised", "barriers"}),
-    )
+    found = [
+        run(
+            build(source, *options),
+            launch("k", BLOCKS, THREADS, "y"),
+            {"y": np.zeros((BLOCKS, THREADS, 4), np.uint32)},
+            checks=frozenset({"races", "initialised", "barriers"}),
+            back_end=back_end,
+        )
+        for back_end in ("numpy", "compiled")
+    ]
+    (answer, out), (compiled, also) = found
     assert answer.status == "ok", answer
+    assert compiled.status == "ok" and compiled.thread_instructions == answer.thread_instructions, compiled
+    assert compiled.compiled == (("k",) if COMPILES else ())
+    np.testing.assert_array_equal(also["y"], out["y"], err_msg=source)
     for g in range(BLOCKS):
         states = [{"t": t, "g": g, "a": t * 3, "b": g + 1, "c": 7, "d": t ^ g} for t in range(THREADS)]
         for number, part in enumerate(parts):

@@ -1,6 +1,8 @@
 """Registers as arrays: their dtypes, typed views of them, constants."""
 
 import struct
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,32 @@ _TYPED: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
 }
+
+
+class Symbolic:
+    """An operand that is no array: whoever runs a rule with such operands sees what it does to them, step by step.
+
+    A rule's branches on whether any lane is special (``any``, minima over all lanes) must then be taken, and what it
+    computes on that way must be right for lanes that are not special too.
+    """
+
+    def primitive(self, name: str, *operands: Any) -> Any:
+        """The result of one of the functions marked :func:`primitive`."""
+        raise NotImplementedError
+
+
+def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function of arrays for which processors have an instruction, or which is a table: it is not looked into
+    where its operands are symbolic."""
+
+    @wraps(function)
+    def either(*operands: Any, **options: Any) -> Any:
+        for operand in operands:
+            if isinstance(operand, Symbolic):
+                return operand.primitive(function.__name__, *operands)
+        return function(*operands, **options)
+
+    return either
 
 
 def dtype_of(kind: str) -> np.dtype[Any]:
@@ -74,6 +102,7 @@ def share(out: Array | None, *sources: Array) -> bool:
     return out is not None and any(np.may_share_memory(out, source) for source in sources)
 
 
+@primitive
 def choose(condition: Array, yes: Any, no: Any, out: Array | None = None) -> Any:
     """``condition ? yes : no`` of unsigned arrays, by masks: five times as fast as ``where`` on a mixed condition."""
     of = no.dtype.type

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agent.execution.emulator.instruction import Immediate, Instruction
-from agent.execution.emulator.semantics.arrays import Array, raw_dtype, width
+from agent.execution.emulator.semantics.arrays import Array, primitive, raw_dtype, width
 from agent.execution.emulator.semantics.logic import shifted
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule
 
@@ -18,6 +18,7 @@ def _population(instruction: Instruction) -> Meaning:
     return Meaning(instruction.types, ("u32",), lambda a, out=None: give(np.bitwise_count(a).astype(np.uint32), out))
 
 
+@primitive
 def top_bit(a: Any) -> Any:
     """The position of the highest bit that is set, as uint32; 0xffffffff where none is."""
     found = np.zeros(np.shape(a), np.uint32)

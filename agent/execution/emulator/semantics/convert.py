@@ -143,12 +143,12 @@ def _float_to_float(instruction: Instruction, to: str, of: str) -> Function:
         return lambda a, out=None: give(canonical(store_single(a.view(np.float32), to), to), out)
 
     def convert(a: Array, out: Array | None = None) -> Any:
-        bits = canonical(np.array(flushed(a, of)), of) if ftz and of == "f32" else a
+        bits = canonical(np.copy(flushed(a, of)), of) if ftz and of == "f32" else a
         if to == of:
             value = FORMATS[of].load(bits)
             value = integral(value) if integral else value
             result = FORMATS[to].store(saturated(value) if sat else value)
-            result = canonical(np.array(result) if result is bits else result, to)
+            result = canonical(np.copy(result) if result is bits else result, to)
         else:
             value = load64(bits, of)
             value = integral(value) if integral else value

@@ -26,7 +26,7 @@ def quiet(result: Any, sources: Sequence[Array], kind: str) -> Any:
     if top == top:
         return result
     if not isinstance(result, np.ndarray):
-        result = np.array(result)
+        result = np.copy(result)
     nan = np.isnan(result)
     if kind == "f32":
         np.copyto(result.view(np.uint32), _CANONICAL32, where=nan)
@@ -79,7 +79,7 @@ def flushed_result(bits: Any, sources: Sequence[Array], kind: str, tiny: Functio
         if smallest.any():
             shape = np.shape(bits)
             some = [np.broadcast_to(source, shape)[smallest] for source in sources]
-            bits = np.array(bits)
+            bits = np.copy(bits)
             bits[smallest] &= choose(tiny(*some), of(form.sign), ~of(0))
     return flushed(bits, kind)
 

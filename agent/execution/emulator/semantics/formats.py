@@ -11,13 +11,19 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype
+from agent.execution.emulator.semantics.arrays import Array, choose, primitive, raw_dtype
 
 #: The NaN that arithmetic in each format results in. f64 has none of its own: see ``nan64``.
 CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 
 
-_F16 = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+SINGLES_OF_F16 = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
+@primitive
+def f16_to_single(bits: Array) -> Any:
+    """f16 bits as float32."""
+    return np.take(SINGLES_OF_F16, bits)
 
 
 def store_f16(value: Any) -> Any:
@@ -66,7 +72,7 @@ class Format:
 FORMATS = {
     "f16": Format(
         "f16",
-        lambda bits: np.take(_F16, bits),
+        f16_to_single,
         lambda value: value.astype(np.float16).view(np.uint16),
         0x7C00,
         0x8000,
@@ -114,7 +120,7 @@ def canonical(value: Any, kind: str) -> Any:
     nan = (value & of(form.sign - 1)) > of(form.exponent)
     if not nan.any():
         return value
-    if not isinstance(value, np.ndarray):
+    if isinstance(value, np.generic):
         return of(CANONICAL[kind])
     np.copyto(value, of(CANONICAL[kind]), where=nan)
     return value

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.semantics.arrays import Array
+from agent.execution.emulator.semantics.arrays import Array, primitive
 from agent.execution.emulator.semantics.formats import to_odd, two_sum
 from agent.execution.emulator.semantics.table import give
 
@@ -20,6 +20,7 @@ _GAP = 16
 _SPLIT = 134217729.0  # 2**27 + 1
 
 
+@primitive
 def fma32(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
     """``a * b + c`` of float32 arrays, rounded once to nearest even.
 
@@ -48,9 +49,10 @@ def fma32(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
 
 def odd_sum(a: Array, b: Array, c: Array) -> Any:
     """``a * b + c`` of floats of at most 32 bits, as a float64 rounded to odd: any narrower rounding of it is right."""
-    return to_odd(*two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c).astype(np.float64)))
+    return to_odd(*two_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64)))
 
 
+@primitive
 def fma64(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
     """``a * b + c`` of float64 arrays, rounded once to nearest even."""
     if out is None:

@@ -57,7 +57,7 @@ def _arithmetic(instruction: Instruction) -> Meaning:
 def fused_half(values: list[Any], kind: str) -> Any:
     """``a * b + c`` of loaded halves, rounded once. For f16 in float32: the product is exact, the sum made odd."""
     a, b, c = values
-    if kind != "f16" or not isinstance(a, np.ndarray):
+    if kind != "f16" or isinstance(a, np.generic):
         return FORMATS[kind].store(odd_sum(a, b, c))
     return store_single(to_odd(*two_sum(a * b, c)), kind)
 

@@ -1,0 +1,27 @@
+"""The compiled back end: a launch as machine code, thread by thread, where that gives what the NumPy back end gives.
+
+Both stand on one table of semantics: the rules that compute arrays of lanes are run once on a lane that writes down
+LLVM instructions (``symbolic``). Of all else there are few kinds of instructions, and what is not among them is left to
+the NumPy back end, by kernel: shuffles and votes, matrix products, asynchronous copies, atomics that somebody looks at.
+
+It finds out *that* something is wrong, never what. Every access is checked, and every access to memory that threads
+share is noted (``records``): where one is not sound, two threads meet with nothing to order them, or the limit of
+thread-instructions is reached, the launch is taken back and run by the NumPy back end, whose report is the report. So
+answers are the same whichever back end ran, down to the last bit of the last fault.
+"""
+
+from typing import TYPE_CHECKING
+
+from agent.execution.emulator.addresses import Array
+
+if TYPE_CHECKING:
+    from agent.execution.emulator.launch import Setting
+
+
+def attempt(setting: "Setting", numbers: Array, threads: int, always: bool = False) -> bool:
+    """Run the launch's blocks ``numbers``, if this back end can; whether it did. Raises Cancelled, TimeLimit."""
+    try:
+        from agent.execution.emulator.compiled import launching
+    except ImportError:
+        return False
+    return launching.attempt(setting, numbers, threads, always)
