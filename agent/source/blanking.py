@@ -17,6 +17,7 @@ from agent.source.lexing import Directive, Macro, macro_of, scan, spaces
 from agent.source.macros import KNOWN_PRAGMA, KNOWN_SPECIFIER, control_macros, pragma_macros, specifier_macros
 from agent.source.misread import misread
 from agent.source.span import Span
+from agent.source.splitting import split_groups
 
 
 @frozen
@@ -26,7 +27,8 @@ class Blank:
     ``kind``: ``attribute`` (``__align__(16)``), ``specifier`` (a macro such as ``HD``), ``lambda``
     (``[=] __device__``), ``pragma`` (``_Pragma``, unroll macros, ``#pragma`` in places that break the grammar),
     ``statement`` (a macro used as a statement without a semicolon), ``braces`` (``<<<{n, 1}, 64>>>``), ``typename``
-    (in front of a value, ``typename T::U{}``), ``operator`` (``and`` in an ``#if``), ``type`` (as a macro's argument).
+    (in front of a value, ``typename T::U{}``), ``operator`` (``and`` in an ``#if``), ``type`` (as a macro's argument),
+    ``conditional`` (an ``#if`` group that cuts a construct in two: its directives and all branches but one).
     ``name`` is the word, ``value`` what stands in its parentheses, ``expansion`` what a macro defined here stands for.
     """
 
@@ -126,6 +128,10 @@ class Part:
     def left(self) -> tuple[bool, ...]:
         return self._matched.left
 
+    @property
+    def changes(self) -> tuple[int, ...]:
+        return self._matched.changes
+
     def in_code(self, offset: int) -> bool:
         return self._matched.in_code(offset)
 
@@ -171,6 +177,9 @@ def _changes(part: Part) -> Iterator[_Change]:
     for kind, span, replacement in misread(part):
         word = part.text[span.start : span.end].decode("utf-8", "replace")
         yield _Change(Blank(span, kind, word), ((span.start, span.end, replacement),))
+    for span, hidden in split_groups(part):
+        pieces = tuple((each.start, each.end, spaces(part.text[each.start : each.end])) for each in hidden)
+        yield _Change(Blank(span, "conditional", "#if"), pieces)
 
 
 @frozen

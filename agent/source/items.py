@@ -247,7 +247,7 @@ class _Reader:
         blanks = (
             blank.span.start
             for blank in blanks_in(self.document.blanks, previous, node.start_byte)
-            if blank.kind in ("specifier", "attribute")
+            if blank.kind in ("specifier", "attribute", "conditional")
         )
         return min((node.start_byte, *blanks))
 

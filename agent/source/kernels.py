@@ -114,7 +114,7 @@ def _start(node: Node, blanks: Sequence[Blank], first: int) -> int:
     above = outer.parent
     # a file's own node begins only where the parser saw something
     floor = before.end_byte if before else above.start_byte if above is not None and above.parent is not None else first
-    hidden = [b for b in blanks_in(blanks, floor, start) if b.kind in ("specifier", "attribute")]
+    hidden = [b for b in blanks_in(blanks, floor, start) if b.kind in ("specifier", "attribute", "conditional")]
     return hidden[0].span.start if hidden else start
 
 

@@ -11,7 +11,7 @@ when no parse error is in it, and *compiled* when NVRTC takes its slice. A file 
 Files of the same bytes count once; HIP twins (``*-hip``) are left out.
 
 ``CUDA_LSP_READING_OUT`` (a folder for ``rows.jsonl``, which a second run goes on from, and ``tables.md``),
-``_COUNT`` (files, drawn at random by ``_SEED``, 1; all by default), ``_SECONDS`` (60, for one file; what is left of its
+``_COUNT`` (files, drawn at random by ``_SEED``, 1; all by default), ``_SECONDS`` (25, for one file; what is left of its
 kernels then counts as not compiled), ``_ARCH`` (sm_90), ``_ONLY`` (a part of the paths).
 """
 
@@ -41,7 +41,7 @@ LIBRARIES = frozenset(
 )
 STAND_INS = ("float", "__half", "1")
 _GRACE = 60.0
-_KERNEL_SECONDS = 30.0
+_KERNEL_SECONDS = 12.0
 Row = dict[str, Any]
 
 
@@ -88,7 +88,7 @@ def _chosen(roots: Iterable[Path]) -> list[tuple[str, Path]]:
 
 def _read_all(chosen: list[tuple[str, Path]]) -> Iterator[Row]:
     """One row for each file, from a process that is ended when a file takes too long in it."""
-    seconds = float(os.environ.get("CUDA_LSP_READING_SECONDS", "60"))
+    seconds = float(os.environ.get("CUDA_LSP_READING_SECONDS", "25"))
     reader: _Reader | None = None
     try:
         for name, path in chosen:

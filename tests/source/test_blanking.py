@@ -160,3 +160,49 @@ def test_words_that_it_knows_stay():
         "typename S::A h(int, float);\n__global__ void k(int* p) { typename S::A a(1); }\n"
     )
     assert [blank for blank in parse(code.encode()).blanks if blank.kind in ("typename", "type", "operator")] == []
+
+
+CUT = [
+    # in a parameter list, the branch that this file compiles
+    ("__global__ void k(int* p,\n#ifndef FIXED\n  int width,\n#endif\n  int n) { p[0] = n; }", ["p", "width", "n"]),
+    ("#define FIXED\n__global__ void k(int* p,\n#ifndef FIXED\n  int width,\n#endif\n  int n) { p[0] = n; }",
+     ["p", "n"]),
+    ("__global__ void k(int* p\n#if (USE_TEXTURE)\n  ,\n  int t\n#endif\n) { p[0] = 1; }", ["p"]),
+    ("#define USE 2\n__global__ void k(int* p\n#if defined(USE) && USE > 1 && !(USE == 3)\n  , int t\n#else\n"
+     "  , float t, float u\n#endif\n) { p[0] = 1; }", ["p", "t"]),
+    # around specifiers
+    ("int before;\n#ifdef __CUDACC__\n__host__ __device__\n#endif\ninline int f(int x) { return x; }\n"
+     "__global__ void k(int* p) { p[0] = f(1); }", ["p"]),
+    ("template <int N>\n#if (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ >= 900))\n"
+     "__global__ void __cluster_dims__(N, 1, 1)\n  __launch_bounds__(N)\n#else\n__global__ void\n#endif\n"
+     "k(int* p) { p[0] = 1; }", ["p"]),
+    # around the head of a statement, and in an argument list
+    ("__global__ void k(int* p) {\n#ifndef EMULATION\n  if (threadIdx.x < 32)\n#endif\n  {\n    p[0] = 1;\n  }\n"
+     "  f(p[0],\n#if 0\n    2\n#else\n    3\n#endif\n  );\n}", ["p"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "parameters"), CUT)
+def test_groups_that_cut_a_construct(code, parameters):
+    document = parse(code.encode())
+    (kernel,) = document.kernels
+    assert kernel.damage is None
+    assert not document.broken
+    assert [parameter.name for parameter in kernel.parameters] == parameters
+    assert len(document.blanked) == len(document.text)
+    assert [at for at, byte in enumerate(document.blanked) if byte == 10] == [
+        at for at, byte in enumerate(document.text) if byte == 10
+    ]
+
+
+def test_groups_that_cut_nothing_stay():
+    code = (
+        "#ifdef A\n__global__ void k(int* p) {\n#if B\n  p[0] = 1;\n#else\n  p[0] = 2;\n#endif\n}\n#endif\nf(\n#if C\n"
+    )
+    assert [blank for blank in parse(code.encode()).blanks if blank.kind == "conditional"] == []
+
+
+@pytest.mark.parametrize("condition", ["9**9**9", "f(1)", "1 +", "(" * 300 + ")" * 300, "A", "'a' == 'b'", "x.y"])
+def test_conditions_that_nobody_understands_are_false(condition):
+    code = f"#define A A\n__global__ void k(int* p\n#if {condition}\n, int t\n#endif\n) {{}}"
+    assert [parameter.name for parameter in parse(code.encode()).kernels[0].parameters] == ["p"]

@@ -135,3 +135,27 @@ def test_what_an_edit_moves_is_made_when_it_is_asked_for():
     second, third = document.kernels.start(2), document.kernels.start(3)
     assert [kernel.name for kernel in document.kernels.touching(second, third)] == ["k2", "k3"]
     assert not document.kernels.touching(len(document.text), len(document.text))
+
+
+_GROUPS = [
+    b"#if A\n",
+    b"#ifdef B\n",
+    b"#else\n",
+    b"#endif\n",
+    b"if (x)\n",
+    b"\n#if 0\n, int t\n#endif\n",
+    b"#define A 1\n",
+]
+
+
+def test_edits_around_groups_that_cut_constructs():
+    start = b"".join(
+        function(number) + b"#ifdef B\n__device__\n#endif\nint f%d(int a\n#if A\n, int b\n#endif\n) {\n"
+        b"#if A\n  if (a)\n#endif\n  return 1;\n}\n" % number
+        for number in range(6)
+    )  # fmt: skip
+    dice = random.Random(7)
+    document = parse(start)
+    for text in itertools.islice(anything(start, [*TYPED, *_GROUPS], dice), 400):
+        document, wrong = known(document, text)
+        assert not wrong, (wrong, text)

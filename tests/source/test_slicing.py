@@ -418,3 +418,13 @@ def test_a_name_of_an_unknown_namespace_fixes_nothing() -> None:
     code = FUNCTORS.replace(b"@", b"k<other::Thing><<<1, 32>>>(x, other::Thing());")
     with pytest.raises(SliceError, match="no launch in this file fixes them"):
         device_slice(parse(code, "t.cu"), ["k"])
+
+
+def test_an_if_around_specifiers_comes_with_its_function():
+    code = (
+        "#ifdef __CUDACC__\n__host__ __device__\n#endif\ninline int sign(int x) { return x < 0 ? -1 : 1; }\n"
+        "__global__ void k(int* p\n#ifdef WITH_SIZE\n, int n\n#endif\n) { p[0] = sign(p[1]); }\n"
+    )
+    part = device_slice(parse(code.encode(), "t.cu"), ["k"])
+    assert part.text.count("#ifdef") == part.text.count("#endif") == 2
+    compiled(part)
