@@ -184,6 +184,7 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         resources=trial.resources,
         not_checked=_said_once(
             *trial.not_checked,
+            *_unasked(prepared),
             *limits(prepared.workload, trial.beyond, races, built.ptx, sorted(trial.inexact)),
             *_one_card(trial),
         ),
@@ -191,6 +192,12 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         timing=_timing(trial),
         inexact=tuple(sorted(trial.inexact)),
     )
+
+
+def _unasked(prepared: Prepared) -> tuple[str, ...]:
+    """The user's own reference, where nobody let it run."""
+    named = prepared.workload.reference
+    return (f"against {named}, which was not run",) if named is not None and prepared.setting.reference is None else ()
 
 
 def _one_card(trial: Trial) -> tuple[str, ...]:
