@@ -23,6 +23,7 @@ from cuda_lsp.terminal.model import ModelOptions, model_options, open_adviser
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
 from cuda_lsp.terminal.output import Screen, envelope, events_json, proposal_json
 from cuda_lsp.terminal.probing import OFFER, finder, probe_option
+from cuda_lsp.terminal.referring import reference_option, referring
 from cuda_lsp.terminal.render import event_lines, line, proposal_lines
 from cuda_lsp.terminal.writing import apply_document
 
@@ -69,6 +70,7 @@ _ENDS = {
 @click.option("--lossy", is_flag=True, help="Also show rewrites that are less precise, marked so.")
 @click.option("--fresh", is_flag=True, help="Do not go on from an interrupted search.")
 @probe_option
+@reference_option
 @model_options
 @click.option("--apply", "apply_", is_flag=True, help="Write the first proposal into the file.")
 @click.option(
@@ -94,6 +96,7 @@ def command(
     lossy: bool,
     fresh: bool,
     probe: bool,
+    refer: bool,
     apply_: bool,
     records: str | None,
     diff_only: bool,
@@ -135,6 +138,7 @@ def command(
     with (
         screen,
         stoppable(lambda: screen.note("stopping at the next safe point; Ctrl-C again ends at once")) as cancelled,
+        referring(opened, refer, screen.note) as reference,
     ):
         setting = Setting(
             device=runner,
@@ -144,6 +148,7 @@ def command(
             seconds=seconds,
             cancelled=cancelled,
             special=special,
+            reference=reference,
         )
         kept = None if records is None else Kept(lossy)
         outcome, seen = _search(opened, setting, options, screen, adviser, kept)

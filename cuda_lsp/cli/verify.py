@@ -28,6 +28,7 @@ from cuda_lsp.terminal.opening import (
 )
 from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.probing import OFFER, finder, probe_option
+from cuda_lsp.terminal.referring import reference_option, referring
 from cuda_lsp.terminal.render import line, timing_text, verdict_text, why_text
 from cuda_lsp.terminal.replay import replay, replay_lines
 from cuda_lsp.terminal.revision import at_revision
@@ -53,6 +54,7 @@ from cuda_lsp.terminal.without_truth import without_truth
 )
 @click.option("--lossy", is_flag=True, help="Accept a rewrite that is less precise.")
 @probe_option
+@reference_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -68,6 +70,7 @@ def command(
     special: str,
     lossy: bool,
     probe: bool,
+    refer: bool,
     as_json: bool,
     flags: tuple[str, ...],
 ) -> int:
@@ -88,7 +91,11 @@ def command(
     opened, changed = _sides(original, rewrite, against, name, finder(flags, screen.note) if probe else None)
     runner = open_device(device)
     card = open_target(target, opened.settings, runner)
-    with screen, stoppable(lambda: screen.note("stopping at the next safe point")) as cancelled:
+    with (
+        screen,
+        stoppable(lambda: screen.note("stopping at the next safe point")) as cancelled,
+        referring(opened, refer, screen.note) as reference,
+    ):
         setting = Setting(
             device=runner,
             target=card,
@@ -98,6 +105,7 @@ def command(
             seconds=seconds,
             cancelled=cancelled,
             special=special,
+            reference=reference,
         )
         verdict, problem = _judge(opened, changed, setting, lossy, screen, record_file)
         if cancelled():
