@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define, field
 
+from agent.source.document import Document, parse
 from agent.source.index import packing
-from agent.source.index.facts import Facts
-from agent.source.index.reading import read_facts
+from agent.source.index.reading import facts_of, read_facts
 from agent.source.index.table import Table
 from cuda_lsp.indexing import rows, shelves
 from cuda_lsp.indexing.files import LARGEST, Stamp, Unread, folder_path, found, read, stamp
@@ -31,6 +31,7 @@ class Workspace:
     most: int = MOST_FILES
     _records: dict[str, Record] = field(factory=dict)
     _texts: dict[str, tuple[str, Rows]] = field(factory=dict)
+    _documents: dict[str, Document] = field(factory=dict)
     _opened: OrderedDict[str, Rows] = field(factory=OrderedDict)
     _walk: Iterator[str | Problem] | None = None
     _avoid: frozenset[str] = frozenset()
@@ -166,10 +167,14 @@ class Workspace:
         """What is open holds, and not what is on disk."""
         for one in texts:
             key = one.path or one.uri
-            facts = read_facts(one.text) if len(one.text) <= LARGEST else Facts()
+            text = one.text if len(one.text) <= LARGEST else b""
+            # of a text that was known before, only what was edited is parsed
+            document = self._documents[key] = parse(text, "", self._documents.get(key))
+            facts = facts_of(document)
             self.table.put(key, packing.pack(facts))
             self._texts[key] = one.uri, rows.rows_of(one.text, facts)
         for key in gone:
+            self._documents.pop(key, None)
             if self._texts.pop(key, None) is not None:
                 record = self._records.get(key)
                 if record is not None:

@@ -49,7 +49,7 @@ CODE_SETTINGS = {
     "extensions.ignoreRecommendations": True,
 }
 
-SCRIPTS = (("session", 200), ("menu", 300), ("plan", 330), ("model", 150), ("health", 60))
+SCRIPTS = (("session", 200), ("menu", 300), ("plan", 330), ("model", 150), ("index", 150), ("health", 60))
 """Headless Neovim: the script, and the seconds that it may take."""
 
 KEY = "sk-editors-0123456789"

@@ -5,7 +5,7 @@ import os
 from cuda_lsp.indexing import __main__ as served
 from cuda_lsp.indexing import workspace
 
-READ = workspace.read_facts
+READ, PARSE = workspace.read_facts, workspace.parse
 
 
 def read_facts(text: bytes) -> object:
@@ -14,6 +14,13 @@ def read_facts(text: bytes) -> object:
     return READ(text)
 
 
+def parse(text: bytes, *more: object) -> object:
+    if b"poison" in text:
+        os._exit(3)
+    return PARSE(text, *more)  # type: ignore[arg-type]
+
+
 if __name__ == "__main__":
     workspace.read_facts = read_facts  # type: ignore[assignment]
+    workspace.parse = parse  # type: ignore[assignment]
     served.main()

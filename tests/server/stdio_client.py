@@ -31,6 +31,10 @@ class StdioClient:
         self._process = process
         self._number = 0
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def cpu(self) -> float:
         """Seconds of processor time that the server's own threads used until now, of this machine's clock; 0 where the
         system does not tell."""

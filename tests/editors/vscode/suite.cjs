@@ -244,6 +244,28 @@ const steps = {
     await undo(before);
     await undo(original);
   },
+  async 'a launch leads to its kernel in another file, and the kernel back to it'() {
+    const write = (name, text) => vscode.workspace.fs.writeFile(sample(name), Buffer.from(text));
+    const kernel = '#pragma once\n/* é */ __global__ void halve(float* x) { x[threadIdx.x] *= 0.5f; }\n';
+    await write('halve.cuh', kernel);
+    await write('halves.cu', '#include "halve.cuh"\nint main() {\n    /* 🚀 */ halve<<<1, 32>>>(nullptr);\n}\n');
+    const launching = await vscode.workspace.openTextDocument(sample('halves.cu'));
+    await vscode.window.showTextDocument(launching);
+    const launch = launching.positionAt(launching.getText().indexOf('halve<<<'));
+    const found = await until('a definition', async () =>
+      (await run('vscode.executeDefinitionProvider', launching.uri, launch))[0], 60);
+    const where = found.targetUri ?? found.uri;
+    const range = found.targetSelectionRange ?? found.range;
+    assert.equal(where.toString(), sample('halve.cuh').toString());
+    const defining = await vscode.workspace.openTextDocument(where);
+    assert.equal(defining.offsetAt(range.start), kernel.indexOf('halve('));
+    assert.equal(defining.getText(range), 'halve');
+    const places = await run('vscode.executeReferenceProvider', where, range.start);
+    assert.ok(places.some((one) => one.uri.toString() === launching.uri.toString() && one.range.start.isEqual(launch)));
+    const [item] = await run('vscode.prepareCallHierarchy', where, range.start);
+    const [caller] = await run('vscode.provideIncomingCalls', item);
+    assert.equal(caller.from.name, 'main');
+  },
   async 'the server restarts, and serves again'() {
     const read = (pid, what) => { try { return readFileSync(`/proc/${pid}/${what}`, 'utf8'); } catch { return ''; } };
     const server = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid)
