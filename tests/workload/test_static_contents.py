@@ -2,7 +2,10 @@
 
 import pytest
 
+from agent.source.document import parse
+from agent.workload.directive import plan_statements
 from agent.workload.errors import NoWorkload
+from agent.workload.static import infer
 from tests.workload.test_static import found, statements
 
 
@@ -108,7 +111,6 @@ def flag(fill: str, count: int = 1, kernel: str = FLAGGED) -> str:
          "cudaMemcpy(f, h.data(), 16, cudaMemcpyHostToDevice);", 4, ""),
         ("int z = 0; std::cin >> z; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 1, ""),
         ("int z = 7; cudaMemcpy(f, &z, 4, cudaMemcpyHostToDevice);", 2, ""),
-        ("cudaMemset(f, 0, 4);", 2, ""),
     ],
 )  # fmt: skip
 def test_what_a_flag_is_set_to_is_what_it_holds(fill: str, count: int, contents: str) -> None:
@@ -194,3 +196,85 @@ def test_what_a_device_variable_is_set_to_is_what_it_holds(declared: str, host: 
 def test_every_way_to_read_a_size_from_a_stream(text: str) -> None:
     with pytest.raises(NoWorkload):
         found("int main() { " + text + " @M k<<<4, 256>>>(x, y, n); }")
+
+
+@pytest.mark.parametrize(
+    ("fill", "why"),
+    [
+        ("cudaMemset(f, 0, 4);", "a call fills it"),
+        ("", "nothing fills it"),
+        ("load_flags(f);", "a call fills it"),
+    ],
+)
+def test_values_that_decide_a_loop_and_that_nobody_tells_are_asked_for(fill: str, why: str) -> None:
+    with pytest.raises(NoWorkload, match=f"contents of `f`: they decide how long a loop of `k` goes on, and {why}"):
+        flag(fill, 2)
+
+
+def access(body: str, parameters: str = "const float* x, float* y") -> dict[str, str]:
+    kernel = f"__global__ void k({parameters}) {{ int i = threadIdx.x; {body} }}\n"
+    host = (
+        "int main() { float *x, *y; cudaMalloc(&x, 256); cudaMalloc(&y, 256); "
+        "cudaMemset(x, 0, 256); cudaMemset(y, 0, 256); k<<<1, 16>>>(x, y); }\n"
+    )
+    document = parse((kernel + host).encode())
+    found = infer(document, document.kernel("k"))
+    return {buffer.name: buffer.access.value for buffer in found.buffers}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("reinterpret_cast<float4*>(y)[i] = reinterpret_cast<const float4*>(x)[i];", "out"),
+        ("float* p = y + i; reinterpret_cast<float2*>(p)[0] = make_float2(x[i], 0);", "out"),
+        ("*reinterpret_cast<float2*>(y + 2 * i) = make_float2(x[i], 0);", "out"),
+        ("reinterpret_cast<float4*>(y)[i].x += x[i];", "inout"),
+        ("static_cast<volatile float*>(y)[i] = x[i] + reinterpret_cast<float*>(y)[i + 1];", "inout"),
+        ("float v = static_cast<float>(y[i]) + x[i]; if (v < 0) __trap();", "in"),
+    ],
+)
+def test_a_pointer_is_the_same_behind_a_cast(body: str, expected: str) -> None:
+    assert access(body) == {"x": "in", "y": expected}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int id = ids[blockIdx.x]; const float* row = w + id * 16; y[i] = row[i];",
+        "y[i] = *(w + ids[i] * 2);",
+        "const float* row = &w[ids[0] * 16]; y[i] = row[i];",
+    ],
+)
+def test_values_that_move_a_pointer_are_indices(body: str) -> None:
+    kernel = f"__global__ void k(const int* ids, const float* w, float* y) {{ int i = threadIdx.x; {body} }}\n"
+    host = (
+        "int main() { int* ids; float *w, *y; cudaMalloc(&ids, 64); cudaMalloc(&w, 4096); cudaMalloc(&y, 64); "
+        "k<<<1, 16>>>(ids, w, y); }\n"
+    )
+    document = parse((kernel + host).encode())
+    with pytest.raises(NoWorkload, match="range of values in `ids`"):
+        infer(document, document.kernel("k"))
+
+
+def test_the_whole_of_an_index_behind_a_sum_tells_its_range() -> None:
+    kernel = (
+        "__global__ void k(const int* ids, const float* w, float* y) { y[threadIdx.x] = *(w + ids[threadIdx.x]); }\n"
+    )
+    host = (
+        "int main() { int* ids; float *w, *y; cudaMalloc(&ids, 64); cudaMalloc(&w, 4096); cudaMalloc(&y, 64); "
+        "k<<<1, 16>>>(ids, w, y); }\n"
+    )
+    document = parse((kernel + host).encode())
+    found = infer(document, document.kernel("k"))
+    assert next(str(buffer.domain.high) for buffer in found.buffers if buffer.name == "ids") == "1024"
+
+
+def test_a_fill_in_a_loop_is_done_in_each_turn() -> None:
+    kernel = "__global__ void k(float* y, int s) { atomicAdd(y, s); }\n"
+    host = (
+        "int main() { float* y; cudaMalloc(&y, 4); "
+        "for (int s = 1; s < 5; s++) { cudaMemset(y, 0, 4); k<<<1, 16>>>(y, s); } }\n"
+    )
+    document = parse((kernel + host).encode())
+    steps = plan_statements(infer(document, document.kernel("k")).plan)
+    assert [step.split()[0] for step in steps] == ["repeat", "fill", "launch", "}"]

@@ -162,12 +162,14 @@ def _alone(path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
 
 
 def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
+    """The steps of items; a fill or a copy belongs to them where a launch among them uses what it is about."""
+    used = {v.memory for link in launches(items) for v in link.arguments if isinstance(v, Pointer)} | set(draft.order)
     for item in items:
         if isinstance(item, LaunchItem):
             yield _launch(item, draft)
-        elif isinstance(item, FillItem) and item.memory in draft.order:
+        elif isinstance(item, FillItem) and item.memory in used:
             yield Fill(draft.facts.memories[item.memory].name, item.byte)
-        elif isinstance(item, CopyItem) and {item.target, item.source} <= set(draft.order):
+        elif isinstance(item, CopyItem) and {item.target, item.source} <= used:
             yield Copy(draft.facts.memories[item.target].name, draft.facts.memories[item.source].name)
         elif isinstance(item, LoopItem):
             yield _repeat(item, draft)

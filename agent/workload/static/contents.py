@@ -51,7 +51,11 @@ def domain(
     if dtypes.is_raw(dtype):
         draft.ask(f"contents of `{name}`", f"its elements are structs of {dtypes.size_of(dtype)} bytes", None)
         return default_domain(dtype)
-    if content.kind == "kernel":
+    turned = _turned(memory, draft, usages) if content.kind != "host" and content.byte is None else None
+    if turned is not None and content.kind != "zeros":
+        who = {"kernel": "another kernel fills it", "fresh": "nothing fills it"}.get(content.kind, "a call fills it")
+        draft.ask(f"contents of `{name}`", f"they decide how long a loop of `{turned}` goes on, and {who}", None)
+    elif content.kind == "kernel":
         notes.append(f"`{name}` is filled by another kernel before; {default_domain(dtype).kind} values are assumed")
     return default_domain(dtype)
 
@@ -64,6 +68,15 @@ def _decides(memory: int, dtype: str, draft: "Draft", usages: dict[str, Usage | 
         if how is None or parameter in (how.turning if dtypes.is_float(dtype) else how.deciding):
             return True
     return False
+
+
+def _turned(memory: int, draft: "Draft", usages: dict[str, Usage | None]) -> str | None:
+    """The kernel of which a loop goes on or ends by the values of a buffer; None where there is none."""
+    for parameter, kernel, _ in draft.uses.get(memory, []):
+        how = usages.get(kernel.name)
+        if how is not None and parameter in how.turning:
+            return kernel.name
+    return None
 
 
 def _from_host(content: Content, dtype: str, access: Access, draft: "Draft", decides: bool) -> Domain | None:

@@ -3,6 +3,7 @@
 Read off the syntax alone; where that cannot tell, a parameter counts as both read and written.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -71,9 +72,7 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
     read, written = _accesses(node, body)
     _find_taints(node, body)
     indexing, bounds = _indexing(node, body)
-    told = decided(
-        node, body.aliases, {name: {who for who, _ in held} for name, held in body.tainted.items()}, body.text
-    )
+    told = decided(node, body.aliases, _held(node, body), body.text)
     return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), *told)
 
 
@@ -154,12 +153,19 @@ def _context(node: Node, body: _Body) -> tuple[bool, bool]:
             accessed = accessed or "->" in body.of(parent)
         elif parent.type == "binary_expression" and not accessed:
             pass  # pointer arithmetic
+        elif parent.type == "argument_list" and not accessed and _is_cast(parent.parent, body):
+            parent = parent.parent or parent  # the same pointer, as another type
         else:
             break
         place, parent = parent, parent.parent
     if parent is None:
         return True, True
     return _effect(place, parent, accessed, body)
+
+
+def _is_cast(call: Node | None, body: _Body) -> bool:
+    callee = child(call, "function")
+    return callee is not None and re.match(r"(static|reinterpret|const)_cast\b", body.of(callee)) is not None
 
 
 def _is_index(place: Node, parent: Node) -> bool:
@@ -210,6 +216,33 @@ def _find_taints(node: Node, body: _Body) -> None:
                 found = _loads(value, body)
                 if found:
                     body.tainted.setdefault(body.of(name), set()).update(found)
+
+
+def _held(node: Node, body: _Body) -> dict[str, set[str]]:
+    """Locals that hold something of a buffer, worked on in any way: masked and clamped values still decide."""
+    found: dict[str, set[str]] = {}
+    for _ in range(3):
+        for part in walk(node):
+            target, value = None, None
+            if part.type == "init_declarator":
+                target, value = declared_name(child(part, "declarator")), child(part, "value")
+            elif part.type == "assignment_expression":
+                target, value = child(part, "left"), child(part, "right")
+            if target is None or value is None or target.type != "identifier" or body.of(target) in body.aliases:
+                continue
+            loaded = {root for one in _value_parts(value) if (root := _loaded(one, body)) is not None}
+            for one in _value_parts(value):
+                loaded |= found.get(body.of(one), set()) if one.type == "identifier" else set()
+            if loaded:
+                found.setdefault(body.of(target), set()).update(loaded)
+    return found
+
+
+def _loaded(node: Node, body: _Body) -> str | None:
+    """The buffer that a part of an expression loads from."""
+    if node.type == "subscript_expression" or (node.type == "pointer_expression" and body.of(node).startswith("*")):
+        return pointer_root(child(node, "argument") or node, body.aliases, body.text)
+    return None
 
 
 def _compared(condition: Node, body: _Body) -> set[str]:
@@ -263,6 +296,7 @@ def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
             _walk_bounds(part, body, bounds)
     found: dict[Indexing, None] = {}
     for part in walk(node):
+        found |= dict.fromkeys(_offsets(part, body))
         if part.type != "subscript_expression":
             continue
         base, indices = child(part, "argument"), child(part, "indices") or child(part, "index")
@@ -277,6 +311,22 @@ def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
         for indexing in _of_index(index, target, body):
             found[indexing] = None
     return tuple(found), bounds
+
+
+def _offsets(sum_node: Node, body: _Body) -> Iterator[Indexing]:
+    """``weights + id[i] * n``: the same as an index, of which a value is the whole only in ``*(weights + id[i])``."""
+    if sum_node.type != "binary_expression" or body.of(child(sum_node, "operator") or sum_node.children[1]) not in "+-":
+        return
+    for pointer, offset in itertools.permutations(sum_node.named_children[:2], 2):
+        target = pointer_root(pointer, body.aliases, body.text)
+        if target is None or pointer_root(offset, body.aliases, body.text) is not None:
+            continue
+        above = sum_node.parent
+        while above is not None and above.type == "parenthesized_expression":
+            above = above.parent
+        direct = above is not None and above.type == "pointer_expression" and body.of(above).startswith("*")
+        for found in _of_index(offset, target, body):
+            yield Indexing(found.holder, target, found.exact and direct, found.rows)
 
 
 def _of_index(index: Node, target: str, body: _Body) -> Iterator[Indexing]:
