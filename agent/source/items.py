@@ -144,7 +144,8 @@ class _Reader:
 
     def read(self, node: Node) -> Iterator[Entry]:
         children = node.children
-        at = node.start_byte
+        # a file's own node begins only where the parser saw something
+        at = node.start_byte if node.parent is not None else 0
         for index, child in enumerate(children):
             yield from self._macro_calls(at, child.start_byte)
             after = children[index + 1] if index + 1 < len(children) else None
