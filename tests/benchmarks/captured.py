@@ -85,7 +85,7 @@ def main() -> None:
     shard = opened("captured", _CODE)
     with tempfile.TemporaryDirectory(prefix="cuda-lsp-captured-") as name:
         place = copied(Path(root), tuple(programs), Path(name))
-        os.environ["XDG_STATE_HOME"] = str(place / "state")  # contents of no further use
+        os.environ["XDG_STATE_HOME"] = str(place / "state")
         left = [program for program in programs if program not in shard.rows]
         jobs = int(os.environ.get("CUDA_LSP_CAPTURED_JOBS") or os.cpu_count() or 1)
         with ThreadPoolExecutor(jobs) as pool:
@@ -101,8 +101,8 @@ def main() -> None:
                 shard.add(program, {"rows": [asdict(one) for one in rows], "seconds": time.monotonic() - begun})
                 for one in rows:
                     print(_line(one), flush=True)
-                for raw in (place / f"{program}.capture").glob("*.raw"):
-                    raw.unlink()
+                for used in (place / f"{program}.capture", place / "state"):
+                    shutil.rmtree(used, ignore_errors=True)  # contents of a gigabyte, perhaps
     print("\n".join(summary(_rows(shard))))
 
 

@@ -12,8 +12,6 @@ from agent.inference.capture.errors import CaptureError
 NEWEST = (99, 9)
 """A driver that any CUPTI fits."""
 
-_VERSION = re.compile(rb"^#define\s+CUDA_VERSION\s+(\d+)", re.M)
-
 
 @frozen
 class Cupti:
@@ -32,16 +30,23 @@ def find_cupti(driver: tuple[int, int]) -> Cupti:
     older = [cupti for cupti in fitting if cupti.version <= driver]
     if fitting:
         return max(older, key=lambda cupti: cupti.version) if older else min(fitting, key=lambda cupti: cupti.version)
-    wheel = "nvidia-cuda-cupti" if driver[0] >= 13 else f"nvidia-cuda-cupti-cu{driver[0]}"
-    runtime = "nvidia-cuda-runtime" if driver[0] >= 13 else f"nvidia-cuda-runtime-cu{driver[0]}"
-    mend = f"pip install '{wheel}=={driver[0]}.*' '{runtime}=={driver[0]}.*', or install the CUDA toolkit"
     if found:
         newest = ".".join(map(str, found[0].version))
         raise CaptureError(
             f"the CUPTI that is here ({found[0].library}) is of CUDA {newest}, and the driver of CUDA "
-            f"{driver[0]}.{driver[1]} takes none that new: {mend}"
+            f"{driver[0]}.{driver[1]} takes none that new: {_mend(driver[0])}"
         )
-    raise CaptureError(f"CUPTI, which the recorder works through, was not found on this machine: {mend}")
+    raise CaptureError(
+        f"CUPTI, which the recorder works through, was not found on this machine with its headers: {_mend(driver[0])}"
+    )
+
+
+def _mend(major: int) -> str:
+    if major < 13:
+        wheels = [f"nvidia-cuda-{part}-cu{major}" for part in ("cupti", "runtime", "nvcc")]
+        return f"pip install {' '.join(wheels)}, or install the CUDA toolkit"
+    wheels = [f"'nvidia-cuda-{part}=={major}.*'" for part in ("cupti", "runtime", "crt")]
+    return f"pip install {' '.join(wheels)}, or install the CUDA toolkit"
 
 
 def _there() -> Iterator[Cupti]:
@@ -52,23 +57,43 @@ def _there() -> Iterator[Cupti]:
     for place in toolkit.wheels():
         for unified in sorted(place.glob("cu[0-9]*"), reverse=True):
             yield from _pair((unified / "include",), (unified / "lib",))
-        yield from _pair(
-            (place / "cuda_cupti" / "include", place / "cuda_runtime" / "include"), (place / "cuda_cupti" / "lib",)
-        )
+        parts = tuple(place / part / "include" for part in ("cuda_cupti", "cuda_runtime", "cuda_nvcc"))
+        yield from _pair(parts, (place / "cuda_cupti" / "lib",))
 
 
 def _pair(includes: tuple[Path, ...], libraries: tuple[Path, ...]) -> Iterator[Cupti]:
-    """The library and the headers of one installation, where it has both."""
+    """The library and the headers of one installation, where it has both. CUDA's own headers may be another's."""
     held = tuple(folder for folder in includes if folder.is_dir())
-    version = next((told for folder in held if (told := _version(folder / "cuda.h"))), None)
     library = next((path for folder in libraries for path in sorted(folder.glob("libcupti.so.*"))), None)
-    if library is not None and version is not None and any((folder / "cupti_callbacks.h").is_file() for folder in held):
+    if library is None or not _all_in(held, "cupti_callbacks.h"):
+        return
+    if not _all_in(held, *_BESIDE):
+        held = (*held, *toolkit.include_folders())
+    version = next((told for folder in held if (told := _version(folder))), None)
+    if version is not None and _all_in(held, *_BESIDE):
         yield Cupti(library.resolve(), held, version)
 
 
-def _version(header: Path) -> tuple[int, int] | None:
+_BESIDE = ("cuda.h", "builtin_types.h", "crt/host_defines.h")
+"""What CUPTI's own header includes."""
+
+
+def _all_in(folders: tuple[Path, ...], *names: str) -> bool:
+    return all(any((folder / name).is_file() for folder in folders) for name in names)
+
+
+def _version(folder: Path) -> tuple[int, int] | None:
+    """Of CUPTI, which from 13 on has CUDA's numbers (130500); before, that of the CUDA beside it (12090)."""
+    own = _number(folder / "cupti_version.h", rb"CUPTI_API_VERSION")
+    if own is not None and own >= 130000:
+        return own // 10000, own % 10000 // 100
+    number = _number(folder / "cuda.h", rb"CUDA_VERSION")
+    return (number // 1000, number % 1000 // 10) if number is not None else None
+
+
+def _number(header: Path, name: bytes) -> int | None:
     try:
-        told = _VERSION.search(header.read_bytes())
+        told = re.search(rb"^#define\s+" + name + rb"\s+(\d+)", header.read_bytes(), re.M)
     except OSError:
         return None
-    return (int(told[1]) // 1000, int(told[1]) % 1000 // 10) if told else None
+    return int(told[1]) if told else None

@@ -10,7 +10,6 @@
 
 #include <cuda.h>
 #include <cupti_callbacks.h>
-#include <cupti_driver_cbid.h>
 #include <cupti_result.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -361,7 +360,8 @@ void subscribe() {
         return trouble("CUPTI lacks what is needed");
     CUpti_SubscriberHandle handle{};
     CUptiResult code = begin(&handle, on_driver_call, nullptr);
-    std::initializer_list<CUpti_CallbackId> required = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz};
+    std::initializer_list<CUpti_CallbackId> required = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                                        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz};
     std::initializer_list<CUpti_CallbackId> optional = {
         kBeginToGraph, kBeginToGraphOwn,
         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,

@@ -3,7 +3,7 @@
 
 #include <cuda.h>
 #include <cupti_callbacks.h>
-#include <cupti_driver_cbid.h>
+#include <cupti_driver_cbid.h>  // once only: before CUDA 12.2 it has no guard of its own
 
 #include <array>
 #include <cstdint>

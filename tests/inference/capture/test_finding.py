@@ -32,11 +32,14 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(include: Path, library: Path, version: int, cuda: Path | None = None) -> Path:
-    """CUPTI's header and library, and in ``cuda`` (or beside the first) the header that tells the version."""
-    for folder in (include, library, cuda or include):
+    """CUPTI's header and library, and in ``cuda`` (or beside the first) the headers of CUDA that go with it."""
+    beside = cuda or include
+    for folder in (include, library, beside / "crt"):
         folder.mkdir(parents=True, exist_ok=True)
     (include / "cupti_callbacks.h").touch()
-    ((cuda or include) / "cuda.h").write_text(f"#ifndef X\n#define CUDA_VERSION {version}\n#endif\n")
+    (beside / "cuda.h").write_text(f"#ifndef X\n#define CUDA_VERSION {version}\n#endif\n")
+    for header in ("cuda_runtime.h", "builtin_types.h", "crt/host_defines.h"):
+        (beside / header).touch()
     (library / "libcupti.so.1").touch()
     return library / "libcupti.so.1"
 
@@ -59,6 +62,17 @@ def test_cupti_is_found_where_toolkits_and_wheels_put_it(
     assert (found.library, found.version) == (there, (13, 0)) and bare / include in found.includes
 
 
+def test_cudas_own_headers_may_be_another_installations(bare: Path) -> None:
+    """The wheel of CUPTI, of a later version than the toolkit."""
+    install(bare / "nvidia/cu13/include", bare / "nvidia/cu13/lib", 13000, bare / "toolkit/include")
+    (bare / "nvidia/cu13/include/cupti_version.h").write_text("#define CUPTI_API_VERSION 130200\n")
+    found = cupti.find_cupti((13, 5))
+    assert found.version == (13, 2) and found.includes == (bare / "nvidia/cu13/include", bare / "toolkit/include")
+    (bare / "toolkit/include/crt/host_defines.h").unlink()
+    with pytest.raises(CaptureError, match="with its headers"):
+        cupti.find_cupti((13, 5))
+
+
 @pytest.mark.parametrize(("there", "driver_version", "taken"), [
     ((12040, 13000), (13, 0), (13, 0)),
     ((13000, 13050), (13, 1), (13, 0)),
@@ -79,7 +93,7 @@ def test_a_library_without_headers_is_none(bare: Path) -> None:
     with pytest.raises(CaptureError, match=r"CUPTI.*was not found.*pip install 'nvidia-cuda-cupti==13\.\*'") as error:
         cupti.find_cupti((13, 0))
     assert library.exists() and error.value.machine
-    with pytest.raises(CaptureError, match=r"nvidia-cuda-cupti-cu12==12\.\*"):
+    with pytest.raises(CaptureError, match="pip install nvidia-cuda-cupti-cu12 nvidia-cuda-runtime-cu12"):
         cupti.find_cupti((12, 8))
 
 

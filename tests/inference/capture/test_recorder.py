@@ -190,9 +190,7 @@ def test_an_old_driver_and_the_users_file(
     assert held(*(one.memory for one in first.arguments)) == [X.tobytes(), Y.tobytes()]
 
 
-def test_a_name_that_cupti_does_not_tell(
-    here: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_cupti_does_not_tell(here: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN_NAMELESS", "1")
     assert {launch.name for launch in run(here, "saxpy", tmp_path).launches} == {"_Z5saxpyifPKfPf"}
 
