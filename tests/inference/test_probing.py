@@ -174,6 +174,17 @@ WHOLE: Mapping[str, tuple[str, dict[str, str], dict[str, str], str]] = {
         kernel("const float* x, float* y, int n", "if (i < n) y[i] = w[0] * x[i] + w[4];", "__constant__ float w[5];"),
         {"x": "n", "y": "n", "w": "5"}, {"x": "in", "y": "out", "w": "in"}, "k<<<ceil_div(n, 128), 128>>>(x, y, n)",
     ),
+    "a guard that only some accesses have": (
+        kernel("const float* p, float* v, int n",
+               "float s = 0; for (int j = 0; j < n; j++) s += p[j] - p[i]; v[i] = s;"),
+        {"p": "n", "v": "n"}, {"p": "in", "v": "out"}, "k<<<n / 128, 128>>>(p, v, n)",
+    ),
+    "a block for each pair": (
+        kernel("const float* x, float* y, int n", """int j = blockIdx.x, q = blockIdx.y; float s = 0;
+               for (int c = threadIdx.x; c < 64; c += blockDim.x) s += x[j * 64 + c] * x[q * 64 + c];
+               if (threadIdx.x == 0) y[j * n + q] = s;"""),
+        {"x": "n * 64", "y": "n * n"}, {"x": "in", "y": "out"}, "k<<<dim3(n, n), 128>>>(x, y, n)",
+    ),
     "structs of one type": (
         kernel("const P* p, float* y, int n", "if (i < n) y[i] = p[i].x + p[i].z;", "struct P { float x, y, z; };"),
         {"p": "n", "y": "n"}, {"p": "in", "y": "out"}, "k<<<ceil_div(n, 128), 128>>>(p, y, n)",

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from agent.execution.emulator.flow import dynamic_start
-from agent.inference.probing.fitting import HELD_OUT, Form, fit
+from agent.inference.probing.fitting import HELD_OUT, Form, fit, largest
 from agent.inference.probing.launching import Launcher, Settled, Unbounded
 from agent.inference.probing.outcome import Stop
+from agent.inference.probing.pieces import largest_of
 from agent.inference.probing.polynomials import Polynomial, is_whole, substitute, written
 from agent.inference.probing.reasons import Reasons
 from agent.inference.probing.sampling import Design, Variable, moved
@@ -22,6 +23,7 @@ from agent.workload.workload import Access
 _BLOCKS = ("blocks", "blocks_y", "blocks_z")
 _SMALL_DIVISORS = (2, 4, 8, 16, 32, 64)
 _MOST_DIVISORS = 20
+_MUCH = 5_000_000  # thread-instructions of one sample, beyond which a size is not raised any more
 
 
 @frozen
@@ -93,8 +95,15 @@ def _of_no_end(launcher: Launcher, settled: Sequence[Settled]) -> int | None:
 def _sampled(
     launcher: Launcher, design: Design, fixed: Mapping[str, int | float]
 ) -> tuple[list[dict[str, int]], list[Settled]]:
-    samples = list(design.alone())
-    settled = [launcher.settle({**fixed, **values}) for values in samples]
+    samples, settled, caps = [], [], dict[str, int]()
+    for values in design.alone():
+        if any(values[name] > most for name, most in caps.items()):
+            continue
+        samples.append(values)
+        settled.append(launcher.settle({**fixed, **values}))
+        if settled[-1].work > _MUCH:
+            caps |= {name: value for name, value in values.items() if value != samples[0][name]}
+    design = evolve(design, caps=caps)
     measures = [_measures(launcher, one) for one in settled]
     relevant = moved(samples, measures)
     more = list(design.together(relevant))
@@ -134,6 +143,9 @@ def _fitted(
             offset = fit(samples, before, divisors)
             sums = [one + other for one, other in zip(behind, before, strict=True)]
             count = fit(samples, sums, divisors, counts)
+            if count is None and offset is not None:
+                reach = largest_of(pointer, samples, settled, behind, divisors, counts)
+                count = _shifted(reach, offset) if reach is not None else None
             if count is not None and count.polynomial:
                 counts.append(count.polynomial)
         extents.append(Extent(pointer, count, offset, _access(pointer, settled), any(behind) or any(before)))
@@ -156,6 +168,11 @@ def _fitted(
         design, launcher.block, (x, y, z), shared, tuple(extents), tuple(stops), tuple(reasons.notes()), {}
     )
     return _tied(found, launcher)
+
+
+def _shifted(reach: Form, offset: Form) -> Form:
+    """With the elements before the pointer."""
+    return reach if not any(offset.polynomials) else Form(build("+", (reach.expression, offset.expression)))
 
 
 def _divisors(launcher: Launcher) -> tuple[int, ...]:
@@ -209,10 +226,12 @@ def _unfitted(pointer: Pointer, samples: Sequence[Mapping[str, int]], settled: S
 def _tied(found: Findings, launcher: Launcher) -> Findings:
     """With a scalar, or a part of one, in the place of each number of blocks that nothing bounds, where that makes the
     extents simpler, or takes up a scalar that nothing else hangs on."""
-    for axis, name in launcher.free.items():
-        options = list(_options(found, launcher, axis, name))
+    left = dict(launcher.free)
+    for axis, name in [*launcher.free.items()] * 2:  # one axis may only be seen to be simpler when another is tied
+        options = list(_options(found, launcher, axis, name)) if axis in left else []
         if options:
             found = min(options, key=_weight)
+            del left[axis]
     return found
 
 
@@ -249,6 +268,10 @@ def _replaced(form: Form | None, name: str, size: str, divisor: int, order: Sequ
     """None where there was no form, or where the division would leave a rest."""
     if form is None or name not in form.names:
         return form
+    if form.parts:
+        parts = [_replaced(part, name, size, divisor, order) for part in form.parts]
+        kept = [part for part in parts if part is not None]
+        return largest(kept) if len(kept) == len(parts) else None
     if form.polynomial is None:
         return Form(form.expression.substitute({name: build("/", (name_of(size), number(divisor)))}))
     polynomial = substitute(form.polynomial, name, size, divisor)
@@ -257,5 +280,5 @@ def _replaced(form: Form | None, name: str, size: str, divisor: int, order: Sequ
 
 def _weight(found: Findings) -> int:
     """How long the extents are: their terms, and factors that are written as numbers."""
-    polynomials = [one.count.polynomial for one in found.extents if one.count is not None and one.count.polynomial]
+    polynomials = [many for one in found.extents if one.count is not None for many in one.count.polynomials]
     return sum(1 + (abs(factor) != 1) for polynomial in polynomials for factor in polynomial.values())

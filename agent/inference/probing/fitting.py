@@ -28,17 +28,35 @@ _MOST_LONG = 2**62
 
 @frozen
 class Form:
-    """An expression, and the polynomial that it is, where it is one."""
+    """An expression, and the polynomial that it is, where it is one; ``parts`` are those that it is the largest of."""
 
     expression: Expression
     polynomial: Polynomial | None = None
+    parts: tuple["Form", ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
         return self.expression.names
 
+    @property
+    def polynomials(self) -> tuple[Polynomial, ...]:
+        """Its own, or those of its parts."""
+        own = (self.polynomial,) if self.polynomial else ()
+        return (*own, *(one for part in self.parts for one in part.polynomials))
+
     def at(self, values: Names) -> int:
         return self.expression.integer(values)
+
+
+def largest(forms: Sequence[Form]) -> Form:
+    """The largest of them; that which stands there twice counts once."""
+    alone = list({str(form.expression): form for form in forms}.values())
+    if len(alone) == 1:
+        return alone[0]
+    shown = alone[0].expression
+    for form in alone[1:]:
+        shown = build("call", (shown, form.expression), "max")
+    return Form(shown, parts=tuple(alone))
 
 
 def fit(

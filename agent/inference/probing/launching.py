@@ -47,6 +47,10 @@ class Settled:
     def shared(self) -> int:
         return max(one.shared for one in self.seen)
 
+    @property
+    def work(self) -> int:
+        return sum(one.work for one in self.seen)
+
 
 @define(eq=False)
 class Launcher:

@@ -19,7 +19,7 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 
 _HALF = 0.5  # of floats that nobody stated
-_MOST_FIXED = 1024  # a number in the launch that is larger is varied all the same: it would take too long
+_MOST_FIXED = 64  # a number in the launch that is larger is a size, and what it is there is kept as what it is declared
 _MOST_SCALARS = 32
 _PATIENCE = 10.0  # seconds of one run
 

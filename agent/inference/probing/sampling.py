@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 _SMALL = re.compile(
     r"(?:^|_)(?:k|r|t|(?i:rad\w*|stride|step|pad\w*|off|offset|shift|dil\w*|halo|order|level|iter\w*|start|begin|first"
@@ -39,11 +39,13 @@ def kind_of(name: str) -> str:
 
 @frozen
 class Design:
-    """``side`` is the longest side of a block; sizes are multiples of ``unit``."""
+    """``side`` is the longest side of a block; sizes are multiples of ``unit``. No variable goes beyond its ``caps``,
+    where it has one: the work had become too much there."""
 
     variables: tuple[Variable, ...]
     side: int
     unit: int = 1
+    caps: Mapping[str, int] = field(factory=dict)
 
     def base(self) -> dict[str, int]:
         """The values that all others differ from in one."""
@@ -84,7 +86,8 @@ class Design:
                 yield {**start, **{name: more[name] for name in chosen}}
         rng = random.Random(7)
         for _ in range(_DRAWN + 4 * min(len(relevant), 4)):
-            yield {name: self._drawn(kinds[name], len(relevant), rng) for name in start}
+            drawn = {name: self._drawn(kinds[name], len(relevant), rng) for name in start}
+            yield {name: min(value, self.caps.get(name, value)) for name, value in drawn.items()}
 
     def _drawn(self, kind: str, relevant: int, rng: random.Random) -> int:
         if kind == "blocks":

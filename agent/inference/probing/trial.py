@@ -60,12 +60,14 @@ class Span:
 
 @frozen
 class Seen:
-    """One run. ``spans`` has the pointers that were accessed; ``reached`` all accesses."""
+    """One run. ``spans`` has the pointers that were accessed; ``reached`` all accesses; ``work`` is in
+    thread-instructions."""
 
     spans: Mapping[str, Span]
     reached: tuple[Reached, ...]
     shared: int
     faults: tuple[Fault, ...]
+    work: int = 0
 
 
 @define(eq=False)
@@ -98,7 +100,9 @@ class Lab:
         )  # fmt: skip
         answer = Emulator().run(request)
         self._judge(answer)
-        return Seen(_spans(answer.reached), answer.reached, answer.shared_reached, answer.faults)
+        return Seen(
+            _spans(answer.reached), answer.reached, answer.shared_reached, answer.faults, answer.thread_instructions
+        )
 
     def look(self) -> None:
         """Raise where the time is used up or nobody waits any more."""

@@ -122,12 +122,13 @@ def _symbols(subject: Subject, origin: Origin) -> Iterator[Buffer]:
 
 def _arguments(result: Result) -> Iterator[Expression]:
     before = {one.pointer.name: one.before for one in result.found.extents}
+    varied = {variable.name for variable in result.found.design.variables}
     for parameter in result.subject.kernel.parameters:
         name = parameter.name
         if name in before:
             form = before[name]
             yield build("+", (name_of(name), form.expression if form is not None else number(0)))
-        elif name in result.known.written:
+        elif name not in varied and name in result.known.written:
             yield number(result.values[name])
         else:
             yield name_of(name)
@@ -194,8 +195,9 @@ def _positive(form: Form, values: Mapping[str, int]) -> bool:
 def _constants(result: Result, origin: Origin) -> Iterator[Constant]:
     sized = {variable.name for variable in result.found.design.variables} & result.found.names
     single = {scalar.name for scalar in result.subject.scalars if scalar.dtype in ("f32", "f16", "bf16")}
+    fixed = result.known.written - {variable.name for variable in result.found.design.variables}
     for scalar in result.subject.scalars:
-        if scalar.name not in sized and scalar.name not in result.known.written:
+        if scalar.name not in sized | fixed:
             value = result.values[scalar.name]
             yield Constant(scalar.name, number(value, scalar.name in single and isinstance(value, float)), origin)
 
