@@ -180,7 +180,7 @@ def _follow(
 ) -> Counts | str:
     try:
         bound = bound_at(workload, program, recipe.target)
-        kinds = _kinds(bound)
+        kinds = kinds_of(bound)
         points: list[tuple[float, tuple[LaunchCounters, ...]]] = []
         # the dearest first: where it takes too long, the others are not even begun
         for part, sizes in reversed(recipe.points):
@@ -219,13 +219,13 @@ def full_ones(total: int, most: int = BLOCKS) -> tuple[int, ...]:
 
 
 def _grids(bound: Bound) -> list[tuple[int, int, int]]:
-    return [kind.launch.grid for kind in _kinds(bound)]
+    return [kind.launch.grid for kind in kinds_of(bound)]
 
 
 def _run(
     bound: Bound, build: Build, workload: Workload, setting: Setting, seconds: float, picked: runs.Blocks
 ) -> tuple[LaunchCounters, ...] | str:
-    kinds = _kinds(bound)
+    kinds = kinds_of(bound)
     if len(kinds) > 4 * MAX_STEPS:
         return f"the plan has {len(kinds)} different launches"
     chosen = runs.case(bound.sizes, families(workload)[0], 1, lazy=True)
@@ -238,7 +238,7 @@ def _run(
     return answer.counters if len(answer.counters) == len(kinds) else "the device counts nothing"
 
 
-def _kinds(bound: Bound) -> tuple[Kind, ...]:
+def kinds_of(bound: Bound) -> tuple[Kind, ...]:
     """The distinct launches in order of appearance, each with how often it comes. Which of two swapped buffers an
     argument names makes no difference."""
     first: dict[object, BoundLaunch] = {}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, field, frozen
 
-from agent.evaluation import runs
+from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
 from agent.evaluation.comparators.numeric import fits, spread_of
@@ -288,6 +288,8 @@ def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], picked: 
     near = runs.nudged(before, 1)
     moved = runs.run(bench.setting, bench.build, near, blocks=picked) if near is not None else None
     wide = runs.run(bench.setting, bench.oracle, runs.widened(before), blocks=picked) if bench.oracle else None
+    if bench.shadow:
+        wide = shadows.shadowed(bench.setting, bench.build, before, picked)
     found: list[Expected] = []
     for buffer in outputs(before.bound):
         lanes = _settled(buffer.dtype, *pair, buffer.name)
@@ -311,11 +313,23 @@ def _sure(item: Expected, name: str, lanes: Lanes, width: int, moved: Answer | N
         near = _gather(moved.outputs[name], lanes, width)
         spread, rms = spread_of(item.original, near, item.dtype, item.written)
         item = evolve(item, spread=spread, spread_rms=rms)
+    if wide is not None and wide.shadows is not None:
+        return _shadowed(item, name, lanes, wide)
     if wide is not None and wide.status == "ok" and item.dtype.startswith("f32"):
         oracle = to_floats(_gather(wide.outputs[name], lanes, 2 * width), "f64")
         fit = fits(item.original, item.dtype, oracle, item.written)
         item = evolve(item, oracle=oracle) if fit else evolve(item, silent=True)
     return item
+
+
+def _shadowed(item: Expected, name: str, lanes: Lanes, answer: Answer) -> Expected:
+    """The same from the shadow of the blocks that ran."""
+    counts = np.zeros(len(answer.outputs[name]) // lane_bytes(item.dtype), np.bool_)
+    counts[lanes] = True
+    found = shadows.as_oracle(answer, name, item.dtype, answer.outputs[name], counts)
+    if found is None or not fits(item.original, item.dtype, found.value[lanes], item.written):
+        return item
+    return evolve(item, oracle=found.value[lanes])
 
 
 @frozen

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import prod
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.evaluation.caches import Moved
-from agent.evaluation.counting import Counts, Kind, Recipe, count
+from agent.evaluation.counting import PATIENT, Counts, Kind, Recipe, count
 from agent.evaluation.line_counts import bare, recipes
 from agent.evaluation.line_facts import (
     Atomics,
@@ -26,6 +26,7 @@ from agent.evaluation.line_facts import (
     in_order,
     total,
 )  # fmt: skip
+from agent.evaluation.precision_lines import PrecisionLoss, precision_loss
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
 from agent.evaluation.traffic import load
@@ -98,6 +99,7 @@ def terms(launches: Sequence[ProfiledLaunch]) -> dict[str, float]:
 class Profile:
     """``sizes`` (in words) are those that were counted; ``declared`` says whether they are the workload's own.
     ``elsewhere`` is what belongs to no line of the file. ``resources`` are those of the kernel that is launched first.
+    ``precision`` says where precision is lost (None: nobody asked, or no float is computed with).
     """
 
     kernel: str
@@ -111,6 +113,7 @@ class Profile:
     total: Facts
     lines: tuple[ProfiledLine, ...]
     elsewhere: Facts
+    precision: PrecisionLoss | None = None
 
     @property
     def seconds(self) -> float:
@@ -130,10 +133,11 @@ def profile(
     setting: Setting,
     sizes: Sizes | None = None,
     seconds: float | None = None,
+    precision: bool = False,
 ) -> tuple[Profile, Build] | CompileFailure | str:
     """Count the kernel at its workload's sizes, or at ``sizes``: some blocks; where that takes too long, one; where
     that does as well, at the first smaller sizes that can be counted. Or say why there is no profile. ``seconds`` caps
-    each attempt."""
+    each attempt. ``precision`` asks where precision is lost, too."""
     program = Program(document, workload.plan, kernel.name)
     built = build(program, setting.options, cancelled=setting.cancelled)
     if isinstance(built, CompileFailure):
@@ -149,7 +153,12 @@ def profile(
     mine = mine_of(found, kernel)
     if not mine:
         return f"no launch of {kernel.name} ran"
-    return _profile(found, mine, built, kernel, setting, choices[0], document.path), built
+    result = _profile(found, mine, built, kernel, setting, choices[0], document.path)
+    if precision:
+        sizes = found.recipe.points[-1][1]
+        loss = precision_loss(program, built, workload, setting, kernel, sizes, seconds or PATIENT)
+        result = evolve(result, precision=loss)
+    return result, built
 
 
 def _profile(

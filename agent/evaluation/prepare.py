@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from agent.evaluation import runs
+from agent.evaluation import runs, shadows
 from agent.evaluation.contract import Contract, find_contract, place
 from agent.evaluation.counting import recipes
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
@@ -15,12 +15,12 @@ from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
 from agent.evaluation.runs import Case
 from agent.evaluation.selftest import SelfTest, selftest
-from agent.evaluation.setting import Setting
+from agent.evaluation.setting import Setting, checker
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.truth import Bench, Truth, outputs, truth
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
-from agent.execution.device import Answer, Device, Fault
+from agent.execution.device import Answer, Fault
 from agent.execution.timing import Timed
 from agent.source.errors import SourceError
 from agent.source.slicing import device_slice
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _SCREEN_FAMILIES = 4
 """A screen runs the first family, small integers (exact) and two that stress: the full verdict runs all."""
+
+PROMOTED, SHADOW = "original promoted to float64", "the emulator's float64 shadow"
+"""What stands for the truth, as verdicts and records say it."""
 
 _LONG = 0.3
 """Seconds."""
@@ -102,15 +105,6 @@ class Prepared:
             with drawing(self.setting.secret, f"sample, {key}"):
                 self.cache.samples[key] = sample_above(evolve(self.bench, setting=self.setting), self.contract)
         return self.cache.samples[key]
-
-
-def checker(setting: Setting) -> Device:
-    """The device that has the checks: the emulator, whatever else there is."""
-    if setting.device.emulated:
-        return setting.device
-    from agent.execution.emulator import Emulator
-
-    return Emulator()
 
 
 def prepare(
@@ -236,12 +230,27 @@ def _with_oracle(bench: Bench, contract: Contract) -> tuple[Bench, str, Truth | 
         return bench, "not needed: outputs are compared exactly", truth(bench, chosen)
     wide = _oracle_build(bench)
     if isinstance(wide, str):
-        return bench, f"none: {wide}", truth(bench, chosen)
+        return _with_shadow(bench, chosen, wide)
     with_twin = evolve(bench, oracle=wide)
     found = truth(with_twin, chosen)
-    if isinstance(found, Answer) or found.oracle:
-        return with_twin, "original promoted to float64", found
-    return bench, "none: the original in float64 computes something else", truth(bench, chosen)
+    if isinstance(found, Answer):
+        return with_twin, PROMOTED, found
+    if not found.oracle:
+        return _with_shadow(bench, chosen, "the original in float64 computes something else")
+    against = shadows.shadowed(bench.setting, bench.build, found.before)
+    apart = shadows.disagreement(against, {item.name: item for item in found.expected}) if against is not None else ""
+    if apart:
+        return _with_shadow(bench, chosen, f"the original promoted to float64 says something else of {apart}")
+    return with_twin, PROMOTED, found
+
+
+def _with_shadow(bench: Bench, chosen: Case, why: str) -> tuple[Bench, str, Truth | Answer]:
+    """The emulator's shadow as the oracle, where it fits."""
+    shadowed = evolve(bench, shadow=True)
+    found = truth(shadowed, chosen)
+    if isinstance(found, Truth) and found.oracle:
+        return shadowed, f"{SHADOW} ({why})", found
+    return bench, f"none: {why}", found
 
 
 def _oracle_build(bench: Bench) -> Build | str:

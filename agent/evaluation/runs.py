@@ -118,9 +118,10 @@ def run(
     seconds: float | None = None,
     bound: Bound | None = None,
     parts: Mapping[str, Parts] | None = None,
+    shadow: bool = False,
 ) -> Answer:
     """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents; of
-    outputs with ``parts`` only these come back."""
+    outputs with ``parts`` only these come back. ``shadow`` asks an emulator for float64 beside every number."""
     steps = (bound or before.bound).steps
     chosen = device or setting.device
     watched = () if chosen.emulated else _watched(before)
@@ -140,6 +141,7 @@ def run(
             cancelled=setting.cancelled,
             watched=watched,
             parts=parts or {},
+            shadow=shadow,
         )
     )
 

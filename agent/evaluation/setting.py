@@ -33,3 +33,12 @@ class Setting:
     special: str = "report"
     architectures: tuple[str, ...] = ()
     secret: str = field(factory=fresh_root, repr=False, eq=False)
+
+
+def checker(setting: Setting) -> Device:
+    """The device that has the checks: the emulator, whatever else there is."""
+    if setting.device.emulated:
+        return setting.device
+    from agent.execution.emulator import Emulator
+
+    return Emulator()

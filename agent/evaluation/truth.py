@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from attrs import evolve, field, frozen
 
-from agent.evaluation import runs
+from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
@@ -30,14 +30,15 @@ LEAST_STEPS = 20_000_000
 
 @frozen
 class Bench:
-    """What truths are made with: the original compiled, its float64 twin (or None), how each output is compared, and
-    whether the order of blocks makes no difference to it."""
+    """What truths are made with: the original compiled, its float64 twin (or None; with ``shadow`` the emulator's
+    shadow stands for it), how each output is compared, and whether the order of blocks makes no difference to it."""
 
     original: Program
     workload: Workload
     setting: Setting
     build: Build = field(repr=False)
     oracle: Build | None = field(default=None, repr=False)
+    shadow: bool = False
     kinds: Mapping[str, str] = field(factory=dict)
     deterministic: bool = True
 
@@ -129,7 +130,7 @@ def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
 
 def _oracle(bench: Bench, before: Contents) -> Answer | None:
     if bench.oracle is None:
-        return None
+        return shadows.shadowed(bench.setting, bench.build, before) if bench.shadow else None
     answer = runs.run(bench.setting, bench.oracle, runs.widened(before))
     return answer if answer.status == "ok" else None
 
@@ -145,7 +146,7 @@ def expected_of(
     chosen: Case,
 ) -> Expected:
     """The truth about one output. ``written`` marks its bytes; ``variants`` are the original's answers to inputs that
-    moved, or with its blocks in another order; ``oracle`` is the float64 twin's."""
+    moved, or with its blocks in another order; ``oracle`` is the float64 twin's, or the original's with its shadow."""
     original = answer.outputs[buffer.name]
     kind = bench.kinds.get(buffer.name, "exact")
     spread, spread_rms, exact, silent, wide = 0.0, 0.0, False, False, None
@@ -155,11 +156,16 @@ def expected_of(
             if other is not None and other.status == "ok":
                 most, rms = spread_of(original, other.outputs[buffer.name], buffer.dtype, lanes)
                 spread, spread_rms = max(spread, most), max(spread_rms, rms)
-        if oracle is not None and buffer.dtype.startswith("f32"):
+        sure = True
+        if oracle is not None and oracle.shadows is not None:
+            found = shadows.as_oracle(oracle, buffer.name, buffer.dtype, original, lanes)
+            if found is not None and fits(original, buffer.dtype, found.value, lanes):
+                wide, sure = found.value, bool(found.known[lanes].all())
+        elif oracle is not None and buffer.dtype.startswith("f32"):
             wide = np.ascontiguousarray(oracle.outputs[buffer.name]).view(np.float64)
             silent = not fits(original, buffer.dtype, wide, lanes)
             wide = None if silent else wide
-        if wide is not None and chosen.family == EXACT_FAMILY:
+        if wide is not None and sure and chosen.family == EXACT_FAMILY:
             exact = bool(np.array_equal(to_floats(original, buffer.dtype)[lanes], wide[lanes]))
     return Expected(
         name=buffer.name,

@@ -66,7 +66,7 @@ def command(
         screen.stage("counting in the emulator")
         options = compiler_options(Emulator(), card, opened.settings, opened.workload, flags)
         setting = Setting(Emulator(), card, options, cancelled=cancelled)
-        found = profile(opened.document, opened.kernel, opened.workload, setting, wanted, seconds)
+        found = profile(opened.document, opened.kernel, opened.workload, setting, wanted, seconds, precision=True)
         if cancelled():
             raise CommandError(Exit.INTERRUPTED, "interrupted: nothing is known yet")
     counted, built = _counted(found, opened)

@@ -8,7 +8,8 @@ from attrs import frozen
 from agent.evaluation.line_costs import Bad, CountedLine, LineCounts, bad_lines
 from agent.evaluation.line_facts import WARP, Facts, ProfiledLine
 from agent.evaluation.line_profile import Profile
-from cuda_lsp.terminal.profile_cells import COLUMNS, DIM, LETTERS, Cell, Whole
+from cuda_lsp.terminal.profile_cells import COLUMNS, DIM, LETTERS, NOTHING, Cell, Whole
+from cuda_lsp.terminal.profile_precision import ERRORS, cell, losses
 from cuda_lsp.terminal.profile_table import Paper, Row, printable, write
 from cuda_lsp.terminal.profile_totals import estimates, totals
 from cuda_lsp.terminal.render import line
@@ -34,8 +35,8 @@ def show(profile: Profile, shown: Shown, paper: Paper) -> None:
     bad = flagged(profile)
     whole = Whole(profile.total, warps(profile))
     rows = list(_rows(profile, shown, whole, {one.line for one in bad}))
-    write(paper, COLUMNS, rows)
-    for text in (_legend(profile), "", *_bad(bad), *totals(profile), "", *estimates(profile)):
+    write(paper, (*COLUMNS, ERRORS), rows)
+    for text in (_legend(profile), "", *_bad(bad), *totals(profile), *losses(profile), "", *estimates(profile)):
         paper.wrap(text)
 
 
@@ -81,6 +82,7 @@ def _counted(one: ProfiledLine) -> Iterator[CountedLine]:
 
 def _rows(profile: Profile, shown: Shown, whole: Whole, bad: set[int]) -> Iterator[Row]:
     counted = {one.number: one for one in profile.lines}
+    errors = {one.number: cell(one) for one in profile.precision.lines} if profile.precision else {}
     ranges = [*_outside(shown, sorted(counted)), (shown.first, shown.last)]
     before = 0
     for first, last in sorted(ranges):
@@ -88,25 +90,27 @@ def _rows(profile: Profile, shown: Shown, whole: Whole, bad: set[int]) -> Iterat
             yield Row("", (), "", style=DIM)
         before = last
         for at in range(first, min(last, len(shown.source)) + 1):
-            yield from _line_rows(at, counted.get(at), shown, whole, at in bad)
+            yield from _line_rows(at, counted.get(at), shown, whole, at in bad, errors.get(at, NOTHING))
     if profile.elsewhere.instructions:
         yield Row("", _cells(profile.elsewhere, whole), "(code that belongs to no line of this file)", style=DIM)
 
 
-def _line_rows(at: int, counted: ProfiledLine | None, shown: Shown, whole: Whole, bad: bool) -> Iterator[Row]:
+def _line_rows(
+    at: int, counted: ProfiledLine | None, shown: Shown, whole: Whole, bad: bool, error: Cell
+) -> Iterator[Row]:
     text = printable(shown.source[at - 1])
     if counted is None:
         yield Row(str(at), (), text, style=DIM)
         return
-    yield Row(str(at), _cells(counted.facts, whole), text, bad, "" if counted.facts.instructions else DIM)
+    yield Row(str(at), _cells(counted.facts, whole, error), text, bad, "" if counted.facts.instructions else DIM)
     for one in counted.ptx if shown.ptx else ():
         yield Row("", _cells(one.facts, whole), f"        {printable(one.text)}", style=DIM)
     for instruction in (shown.sass or {}).get(at, ()):
         yield Row("", (), f"        {printable(instruction)}", style=DIM)
 
 
-def _cells(facts: Facts, whole: Whole) -> tuple[Cell, ...]:
-    return tuple(column.cell(facts, whole) for column in COLUMNS)
+def _cells(facts: Facts, whole: Whole, error: Cell = NOTHING) -> tuple[Cell, ...]:
+    return (*(column.cell(facts, whole) for column in COLUMNS), error)
 
 
 def _outside(shown: Shown, numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -7,9 +7,9 @@ from agent.evaluation.comparators.base import WRONG, worst
 from agent.evaluation.contract import place
 from agent.evaluation.declared import TOO_LONG
 from agent.evaluation.gates.correctness import not_ok
-from agent.evaluation.prepare import checker, unoptimised
+from agent.evaluation.prepare import unoptimised
 from agent.evaluation.runs import ALL_CHECKS, Case
-from agent.evaluation.setting import FULL
+from agent.evaluation.setting import FULL, checker
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
 from agent.evaluation.truth import Truth, disagreements, outputs, patient

@@ -44,6 +44,33 @@ an answer names the instructions (`Answer.inexact`):
 
 The layout of `wmma` fragments, which PTX leaves open, is that of `mma` (as on cards from sm_80 on).
 
+## The float64 shadow
+
+On request (`Request.shadow`; off, it costs nothing) a float64 runs beside every float, half and bf16, in registers and
+in shared, local and global memory: what the number would be had nothing been rounded. The program itself goes on as
+ever, bit for bit. An answer then says what each output would be, how large errors are on each source line, and where
+threads parted. It takes about five times as long.
+
+- *Arithmetic*: `add` to `tanh`, approximate ones too, minima, clamping, fused sums, packed pairs, conversions between
+  formats and from whole numbers, matrix products (`mma`, `wmma`) and sums by atomics are made in float64, from the
+  operands' shadows. A function of the library is a program of its own: what its polynomial is off by (a unit or two of
+  a float) is part of it, as is what a literal was rounded to.
+- *Moved with the value*: moves, packs and unpacks, vector loads and stores, shuffles, `ldmatrix` and its kin, `prmt`,
+  shifts and fields by 16 bits, `cp.async`, exchanges, compare-and-swap and minima of a float's bits by atomics. A
+  number whose bits come out of whole-number arithmetic with the same digits, but another sign or exponent (`ldexp`,
+  the reductions inside `logf`), is scaled alike. In memory a shadow belongs to the bits that it was stored with:
+  whatever writes without it (a bulk copy, the host) leaves a value that is its own shadow.
+- *Whole numbers and predicates* are computed a second time from what they would have been, so that rounding to a whole
+  number, exponents and comparisons come out as in float64. A sum with 2^23 or about 1.5 * 2^23 is known as a way to
+  round to a whole number, and taken as the program has it.
+- *Lost*: what else is computed from the bits of a float (hashes, `rsqrt` by shifting) is the program's value, marked
+  as lost where it would be another one.
+- *Parted*: where a branch, or an address, would be another one, the thread cannot be followed: what it writes from
+  there on is marked, and no error. A choice (`selp`) takes float64's side; it is marked where the two sides are
+  further apart than they are wrong, so that a maximum or a clamp is not.
+- *Doubles* carry what floats brought, and have nothing finer beside them: a kernel of doubles has no errors here.
+- A compensated sum (Kahan) is right in the end, and the line of its compensation all error: that is what it is made of.
+
 ## How far that reaches
 
 Of 791 kernels of HeCBench and NVIDIA's CUDA samples (files in random order, at most three kernels of each, sliced and

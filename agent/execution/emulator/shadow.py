@@ -44,19 +44,23 @@ class Tally:
     def __attrs_post_init__(self) -> None:
         self.totals = {name: np.zeros(len(self.sites)) for name in _TALLIES}
 
-    def grown(self, site: Site, errors: Array, brought: float) -> None:
+    def brought(self, site: Site, error: float) -> None:
+        """An operand from another line had that error."""
+        self.totals["brought"][site.index] = max(self.totals["brought"][site.index], error)
+
+    def grown(self, site: Site, errors: Array) -> None:
+        """Results that the line hands on had these errors."""
         totals, index = self.totals, site.index
         totals["count"][index] += errors.size
         totals["squares"][index] += float(np.square(errors).sum())
         totals["most"][index] = max(totals["most"][index], float(errors.max(initial=0.0)))
-        totals["brought"][index] = max(totals["brought"][index], brought)
 
     def lines(self, kernel: str) -> list[ShadowLine]:
         """The lines on which any number was computed, or lanes parted."""
         found: dict[tuple[str, int], dict[str, float]] = {}
         for site in self.sites:
             here = {name: float(self.totals[name][site.index]) for name in _TALLIES}
-            if here["count"] or here["parted"]:
+            if here["count"] or here["parted"] or here["brought"]:
                 line = found.setdefault((site.file, site.line), dict.fromkeys(_TALLIES, 0.0))
                 for name in ("count", "squares", "parted"):
                     line[name] += here[name]

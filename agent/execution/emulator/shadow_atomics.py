@@ -106,7 +106,7 @@ def _number(one: _Atomic, fold: Any, kind: str, at: int) -> Cells:
         if kind != "f64":
             first = np.unique(index, return_index=True)[1]
             off = errors(decoded(after, kind, at)[first], value[first], kind, now[first])
-            one.twin.tally.grown(one.batch.kernel.sites[one.site], off, 0.0)
+            one.twin.tally.grown(one.batch.kernel.sites[one.site], off)
     return number(kind, old.reshape(one.shape), seen.reshape(one.shape) if seen.any() else None)
 
 

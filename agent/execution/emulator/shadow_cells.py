@@ -163,7 +163,9 @@ def alternate(cells: Cells | None, bits: Array) -> tuple[Array, bool]:
             cell = cells[offset]
             assert cell is not None
             own = decoded(bits, kind, offset)
-            change = encoded(given(cell.value, own), kind) ^ encoded(own, kind)
+            shadow = given(cell.value, own)
+            shadow = np.where(np.isnan(shadow), own, shadow)  # one NaN is like another
+            change = encoded(shadow, kind) ^ encoded(own, kind)
             found = found ^ (change.astype(bits.dtype) << bits.dtype.type(16 * offset))
             floats = True
     return found, floats

@@ -88,14 +88,14 @@ def tally(
     sources: Sequence[tuple[Array, Float]],
 ) -> None:
     """Note the error of one result, and the largest that operands from other lines had."""
-    if kind == "f64" or not operands.leaves:
+    if kind == "f64":
         return
-    brought = [
-        float(errors(value, wide, kind, marks).max(initial=0.0))
-        for (value, (wide, marks)), foreign in zip(sources, operands.foreign, strict=False)
-        if foreign
-    ]
-    operands.twin.tally.grown(operands.site, errors(own, shadow, kind, flags), max(brought, default=0.0))
+    for (value, (wide, marks)), foreign in zip(sources, operands.foreign, strict=False):
+        if foreign:
+            error = float(errors(value, wide, kind, marks).max(initial=0.0))
+            operands.twin.tally.brought(operands.site, error)
+    if operands.leaves:
+        operands.twin.tally.grown(operands.site, errors(own, shadow, kind, flags))
 
 
 # Conversions --------------------------------------------------------------------------------------------------------

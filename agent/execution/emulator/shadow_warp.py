@@ -291,7 +291,7 @@ def _register(
     for k, shadow in enumerate(results):
         if kind != "f64":
             off = errors(decoded(own, kind, k), shadow, kind, marks)
-            twin.tally.grown(lowering.site, off, 0.0)
+            twin.tally.grown(lowering.site, off)
         cells += number(kind, shadow, marks)
     return tuple(cells)
 
