@@ -72,3 +72,25 @@ def test_parts_keep_their_values(body: str, expected: int) -> None:
 def test_what_may_have_changed_a_part_makes_it_a_question(body: str) -> None:
     with pytest.raises(NoWorkload):
         elements("extern int m; " + body)
+
+
+def sizes(body: str) -> dict[str, int]:
+    launch = "float* p; cudaMalloc(&p, n * sizeof(float)); k<<<1, 64>>>(p, n);"
+    document = parse(f"{HEAD}int main() {{ int n = 64; {body.replace('LAUNCH', launch)} }}\n".encode())
+    return {size.name: size.value for size in infer(document, document.kernel("k")).sizes}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "LAUNCH int wrong = 0; for (int i = 0; i < n; i++) wrong += i;",
+        "int bad = 0; for (int i = 0; i < n; i++) if (h[i] > 1) bad++; LAUNCH",
+        "for (int i = 0; i < n; i++) h[i] = i; LAUNCH",
+    ],
+)
+def test_a_loop_that_gives_the_launch_nothing_ties_no_size(body: str) -> None:
+    assert sizes(body) == {"n": 64}
+
+
+def test_a_loop_that_gives_a_size_ties_it_to_the_number_that_it_ran_with() -> None:
+    assert sizes("int m = 1; while (m < n) m *= 2; n = m; LAUNCH") == {}

@@ -81,6 +81,7 @@ def workload(
     if attempts[0] != (item,):
         attempts.append(_alone(path, item))
     for index, items in enumerate(attempts):
+        facts.pinned = set().union(*(link.pinned for link in launches(items)))
         draft = Draft(document, facts, first=next(launches(items)))
         steps = plan_steps(items, draft)
         if (draft.questions or not _known_kernels(items, facts)) and index + 1 < len(attempts):

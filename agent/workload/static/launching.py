@@ -32,6 +32,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
             facts.line(node),
             dict(state.contents),
             facts.conditional > 0,
+            pinned=frozenset(facts.pinned),
         )
     )
     for value in values:

@@ -40,7 +40,7 @@ def run_loop(node: Node, facts: Facts, state: State) -> End | None:
         return None
     launching = is_interesting(node, facts) or _exchanges(changed, node, facts, state)
     if not launching and node.type != "for_range_loop":
-        ended = unrolled(node, _lasts(changed, inside, facts, state), facts, state)
+        ended = unrolled(node, _lasting(changed, inside, state), facts, state)
         if ended is not None:
             return ended[0]
     known = set(facts.symbols)
@@ -52,9 +52,9 @@ def run_loop(node: Node, facts: Facts, state: State) -> End | None:
     return None
 
 
-def _lasts(changed: list[int], inside: int, facts: Facts, state: State) -> bool:
-    """Whether a loop changes a number that was there before it, and that is known by then."""
-    return any(cell < inside and isinstance(state.cells.get(cell), Scalar) for cell in changed)
+def _lasting(changed: list[int], inside: int, state: State) -> list[int]:
+    """The numbers that a loop changes, that were there before it and are known by then."""
+    return [cell for cell in changed if cell < inside and isinstance(state.cells.get(cell), Scalar)]
 
 
 def _exchanges(changed: list[int], node: Node, facts: Facts, state: State) -> bool:

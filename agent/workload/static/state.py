@@ -15,7 +15,6 @@ from agent.source.nodes import field as child
 from agent.source.parsing import parse_tree
 from agent.workload import types
 from agent.workload.expression import name as name_of
-from agent.workload.expression import number
 from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
 from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
@@ -271,14 +270,14 @@ class Facts:
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
         name = plain_name(name)
         unique, turn, made = name, 1, self._told(Root(name, value, origin, why))
-        if made.value is not None and file_level and name in self.device_names:
-            return Scalar(number(made.value))
         while unique in self.symbols or (unique in self.roots and self.roots[unique] != made):
             turn += 1
             unique = f"{name}_{turn}"
             self.generated.add(unique)
             made = self._told(Root(unique, value, origin, why))
         self.roots[unique] = made
+        if made.value is not None and file_level and name in self.device_names:
+            self.pinned.add(unique)  # and with it what is computed from it
         return Scalar(name_of(unique))
 
     def _told(self, root: Root) -> Root:

@@ -7,7 +7,7 @@ from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import End, run
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Value
+from agent.workload.static.values import Scalar, Value
 
 MAX_TURNS = 256
 MAX_WORK = 3_000
@@ -24,17 +24,20 @@ class _Trial:
     ties: bool
 
 
-def unrolled(node: Node, lasting: bool, facts: Facts, state: State) -> "tuple[End | None] | None":
+def unrolled(node: Node, lasting: list[int], facts: Facts, state: State) -> "tuple[End | None] | None":
     """Run a loop that launches nothing as the program does. None, with nothing changed, where a turn's condition is not
     known or the loop is long; else how it ended: None, or the ``return`` that left the function with it.
 
-    ``lasting`` says that it changes numbers that are used behind it: then it is run at the program's own sizes, which
-    the workload is tied to; else only where its turns are known whatever the sizes are.
+    ``lasting`` are the numbers from before it that it changes: where one of them comes out known, it is run at the
+    program's own sizes, which the workload is tied to; else only where its turns are known whatever the sizes are.
     """
     if facts.unrolled > MAX_ALL_WORK:
         return None
-    trial, mark, start = _Trial(node, facts, state.fork(), lasting), facts.mark(), facts.work
+    trial, mark, start = _Trial(node, facts, state.fork(), bool(lasting)), facts.mark(), facts.work
     ended = _turns(trial, start)
+    told = any(isinstance(trial.state.cells.get(cell), Scalar) for cell in lasting)
+    if ended == (None,) and facts.pinned - mark[3] and not told:
+        ended = None
     facts.unrolled += facts.work - start
     facts.work = start
     if ended is None:

@@ -333,7 +333,7 @@ def _of_index(index: Node, target: str, body: _Body) -> Iterator[Indexing]:
     names = {body.of(part) for part in _value_parts(index) if part.type == "identifier"}
     for name in names & body.rows.keys():
         yield Indexing(body.rows[name], target, index.type == "identifier", True)
-    if names & body.checked:
+    if names & body.checked & body.tainted.keys():
         return
     for holder, exact in _loads(index, body):
         if not any(body.rows.get(name) == holder for name in names):

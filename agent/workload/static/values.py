@@ -129,8 +129,9 @@ class Root:
 
 @frozen
 class LaunchItem:
-    """One launch as it was met. ``contents`` is what memories held just before; ``conditional`` if only some runs
-    reach it, ``repeated`` if it stands in a loop whose turns are all alike."""
+    """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that the way to it
+    was decided by; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
+    turns are all alike."""
 
     kernel: str
     template: tuple[str, ...]
@@ -142,6 +143,7 @@ class LaunchItem:
     contents: dict[int, Content]
     conditional: bool
     repeated: bool = False
+    pinned: frozenset[str] = frozenset()
 
 
 @frozen
