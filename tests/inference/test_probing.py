@@ -179,6 +179,10 @@ WHOLE: Mapping[str, tuple[str, dict[str, str], dict[str, str], str]] = {
                "float s = 0; for (int j = 0; j < n; j++) s += p[j] - p[i]; v[i] = s;"),
         {"p": "n", "v": "n"}, {"p": "in", "v": "out"}, "k<<<n / 128, 128>>>(p, v, n)",
     ),
+    "nothing to vary": (
+        kernel("const float* x, float* y", "if (i < 300) y[i + 2] = x[2 * i];"),
+        {"x": "599", "y": "302"}, {"x": "in", "y": "out"}, "k<<<3, 128>>>(x, y)",
+    ),
     "a block for each pair": (
         kernel("const float* x, float* y, int n", """int j = blockIdx.x, q = blockIdx.y; float s = 0;
                for (int c = threadIdx.x; c < 64; c += blockDim.x) s += x[j * 64 + c] * x[q * 64 + c];

@@ -70,6 +70,8 @@ def fit(
     ``divisors`` are what may stand below in a quotient, ``counts`` what may stand above beside the names and their
     products (how many elements another buffer has).
     """
+    if not samples[0]:
+        return Form(number(seen[0]), {(): Fraction(seen[0])} if seen[0] else {}) if len(set(seen)) == 1 else None
     relevant = _relevant(samples, seen)
     for degree, power in _SHAPES:
         basis = monomials(relevant, degree, power)

@@ -76,6 +76,8 @@ class Design:
     def together(self, relevant: Sequence[str]) -> Iterator[dict[str, int]]:
         """Combinations of the variables that matter, and then what is held out."""
         start = self.base()
+        if not start:
+            return
         kinds = {variable.name: variable.kind for variable in self.variables}
         step = {"size": 6 if self.unit == 1 else self.unit, "small": 2, "blocks": 2}
         more = {name: start[name] + step[kinds[name]] for name in relevant}
