@@ -191,6 +191,7 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
         tool=tool(),
         timing=_timing(trial),
         inexact=tuple(sorted(trial.inexact)),
+        baselines=trial.baselines,
     )
 
 

@@ -13,11 +13,13 @@ from agent.evaluation.draws import drawing
 from agent.evaluation.estimate import Estimate, Headroom, estimate
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
+from agent.evaluation.refuting import doubt
 from agent.evaluation.runs import Case
 from agent.evaluation.selftest import SelfTest, selftest
 from agent.evaluation.setting import Setting, checker
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.truth import Bench, Truth, outputs, truth
+from agent.evaluation.verdict import Baseline
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.device import Answer, Fault
@@ -47,7 +49,8 @@ _STRESS = ("large-mean", "spikes", "ties", "constant-rows")
 @frozen
 class Failure:
     """Why the original cannot be judged against. ``kind``: ``does not compile``, ``unavailable``, ``refused`` (an
-    instruction that the emulator lacks), ``timeout``, ``crashed``, ``cancelled``, ``workload``."""
+    instruction that the emulator lacks), ``timeout``, ``crashed``, ``cancelled``, ``workload``, ``reference`` (the
+    user's PyTorch function gives no answer)."""
 
     kind: str
     message: str
@@ -59,6 +62,7 @@ class Cache:
     """What a screen may use again for the next candidate. Seeds are secret and drawn once for each original."""
 
     truths: dict[Case, Truth] = field(factory=dict, repr=False)
+    baselines: tuple[Baseline | str, ...] | None = None
     builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
     samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)
     largest: dict[str, Case | None] = field(factory=dict, repr=False)
@@ -144,6 +148,13 @@ def _prepare(
         raise WorkloadError("the workload has no output to compare: say `out` or `inout` for what the kernel writes")
     bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic)
     tell("oracle")
+    if setting.reference is not None and "numeric" in bench.kinds.values():
+        with drawing(setting.secret, "reference"):
+            found = doubt(bench, contract.base, tuple(families(workload)))
+        if found is not None and found.refuted:
+            return _broken(bench, evolve(contract, broken=True, summary=found.words))
+        if found is not None:
+            return Failure("reference", found.words)
     with drawing(setting.secret, "oracle"):
         bench, oracle, first = _with_oracle(bench, contract)
     if isinstance(first, Answer):
@@ -228,6 +239,9 @@ def _with_oracle(bench: Bench, contract: Contract) -> tuple[Bench, str, Truth | 
     chosen = runs.case(contract.base, names[0], runs.draw_seed())
     if "numeric" not in bench.kinds.values():
         return bench, "not needed: outputs are compared exactly", truth(bench, chosen)
+    if bench.setting.reference is not None:
+        referring = evolve(bench, referred=True)
+        return referring, f"{bench.workload.reference} in PyTorch, float64", truth(referring, chosen)
     wide = _oracle_build(bench)
     if isinstance(wide, str):
         return _with_shadow(bench, chosen, wide)

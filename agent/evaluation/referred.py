@@ -9,7 +9,7 @@ import numpy.typing as npt
 from agent.evaluation.values import Floats, lane_bytes, lanes, to_floats
 from agent.execution.device import Answer, Recipe
 from agent.workload.binding import Bound, BoundBuffer
-from agent.workload.dtypes import is_float, is_raw
+from agent.workload.dtypes import base, is_float, is_raw
 from agent.workload.expression import ExpressionError
 from agent.workload.workload import Access, Workload
 
@@ -25,6 +25,10 @@ class Refers(Protocol):
         cancelled: Callable[[], bool],
     ) -> dict[str, Floats] | str: ...
 
+    def times(
+        self, tensors: Mapping[str, tuple[str, bytes]], numbers: Mapping[str, int | float], compiled: bool, flush: int
+    ) -> tuple[float, ...] | str: ...
+
 
 def referred(
     asked: Refers, workload: Workload, bound: Bound, given: Mapping[str, Any], cancelled: Callable[[], bool]
@@ -33,7 +37,7 @@ def referred(
     contents of the buffers that the plan reads first."""
     tensors = {buffer.name: _tensor(buffer, given[buffer.name]) for buffer in bound.buffers if _passed(buffer, given)}
     wanted = {buffer.name: buffer.nbytes // lane_bytes(buffer.dtype) for buffer in bound.buffers if _wanted(buffer)}
-    found = asked.answer(tensors, _numbers(workload, bound), wanted, cancelled)
+    found = asked.answer(tensors, numbers(workload, bound), wanted, cancelled)
     if isinstance(found, str):
         return found
     outputs = {name: np.ascontiguousarray(values).view(np.uint8) for name, values in found.items()}
@@ -53,11 +57,23 @@ def _tensor(buffer: BoundBuffer, contents: Any) -> npt.NDArray[np.generic]:
     return to_floats(data, buffer.dtype) if is_float(buffer.dtype) else lanes(data, buffer.dtype)
 
 
-def _numbers(workload: Workload, bound: Bound) -> dict[str, int | float]:
-    numbers: dict[str, int | float] = dict(bound.sizes)
+def numbers(workload: Workload, bound: Bound) -> dict[str, int | float]:
+    """Sizes and constants by name."""
+    found: dict[str, int | float] = dict(bound.sizes)
     for constant in workload.constants:
         try:
-            numbers[constant.name] = constant.value.evaluate(numbers)
+            found[constant.name] = constant.value.evaluate(found)
         except ExpressionError:
             continue  # of something that the plan names later: the function will say if it needs it
-    return numbers
+    return found
+
+
+def as_they_are(bound: Bound, given: Mapping[str, Any]) -> dict[str, tuple[str, bytes]]:
+    """The buffers that the plan reads first, with their own types: (type as NumPy names it or ``bf16``, bytes)."""
+    found = {}
+    for buffer in (one for one in bound.buffers if _passed(one, given)):
+        contents = given[buffer.name]
+        data = contents.make(0, buffer.nbytes) if isinstance(contents, Recipe) else contents
+        bf16 = base(buffer.dtype)[0] == "bf16"
+        found[buffer.name] = ("bf16" if bf16 else lanes(data, buffer.dtype).dtype.str, data.tobytes())
+    return found

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from attrs import field, frozen
 
 from agent.evaluation.draws import fresh_root
+from agent.evaluation.referred import Refers
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.targets import Target
@@ -20,7 +21,8 @@ class Setting:
     ``seconds`` caps one verdict, whatever its depth; ``step_cap`` caps one run, in thread-instructions. ``special`` is
     the policy for NaN and infinity in the inputs: ``report`` a difference from the original, or ``refuse`` it.
     ``architectures`` names further ones that the project compiles for. ``secret`` is the root of all that is drawn for
-    the original; candidates have their own.
+    the original; candidates have their own. ``reference`` is the PyTorch function that the workload names, where the
+    user lets it run.
     """
 
     device: Device
@@ -33,6 +35,7 @@ class Setting:
     special: str = "report"
     architectures: tuple[str, ...] = ()
     secret: str = field(factory=fresh_root, repr=False, eq=False)
+    reference: Refers | None = field(default=None, repr=False, eq=False)
 
 
 def checker(setting: Setting) -> Device:

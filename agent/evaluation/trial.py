@@ -12,7 +12,7 @@ from agent.evaluation.measurement import Measurement
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ran import Ran
 from agent.evaluation.runs import Case
-from agent.evaluation.verdict import GateResult
+from agent.evaluation.verdict import Baseline, GateResult
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Fault
 from agent.workload.binding import Bound
@@ -53,6 +53,7 @@ class Trial:
     measured: Measurement | None = field(default=None, repr=False)
     elsewhere: tuple[Measurement, ...] = field(default=(), repr=False)
     floor: Floor | None = None
+    baselines: tuple[Baseline, ...] = ()
     untimed: str = ""
     resources: Mapping[str, tuple[Resources | None, Resources | None]] = field(factory=dict)
     kept: bool = False

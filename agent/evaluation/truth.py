@@ -9,6 +9,7 @@ from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
+from agent.evaluation.referred import referred
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
@@ -31,7 +32,8 @@ LEAST_STEPS = 20_000_000
 @frozen
 class Bench:
     """What truths are made with: the original compiled, its float64 twin (or None; with ``shadow`` the emulator's
-    shadow stands for it), how each output is compared, and whether the order of blocks makes no difference to it."""
+    shadow stands for it, with ``referred`` the user's PyTorch function), how each output is compared, and whether the
+    order of blocks makes no difference to it."""
 
     original: Program
     workload: Workload
@@ -39,6 +41,7 @@ class Bench:
     build: Build = field(repr=False)
     oracle: Build | None = field(default=None, repr=False)
     shadow: bool = False
+    referred: bool = False
     kinds: Mapping[str, str] = field(factory=dict)
     deterministic: bool = True
 
@@ -129,10 +132,18 @@ def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
 
 
 def _oracle(bench: Bench, before: Contents) -> Answer | None:
+    if bench.referred and bench.setting.reference is not None:
+        found = referred(bench.setting.reference, bench.workload, before.bound, before.given, bench.setting.cancelled)
+        return found if isinstance(found, Answer) else None
     if bench.oracle is None:
         return shadows.shadowed(bench.setting, bench.build, before) if bench.shadow else None
     answer = runs.run(bench.setting, bench.oracle, runs.widened(before))
     return answer if answer.status == "ok" else None
+
+
+def _speaks_of(bench: Bench, oracle: Answer, buffer: BoundBuffer) -> bool:
+    """Whether the oracle's answer holds this output in float64: a promoted original has floats widened only."""
+    return buffer.name in oracle.outputs and (bench.referred or buffer.dtype.startswith("f32"))
 
 
 def expected_of(
@@ -161,7 +172,7 @@ def expected_of(
             found = shadows.as_oracle(oracle, buffer.name, buffer.dtype, original, lanes)
             if found is not None and fits(original, buffer.dtype, found.value, lanes):
                 wide, sure = found.value, bool(found.known[lanes].all())
-        elif oracle is not None and buffer.dtype.startswith("f32"):
+        elif oracle is not None and _speaks_of(bench, oracle, buffer):
             wide = np.ascontiguousarray(oracle.outputs[buffer.name]).view(np.float64)
             silent = not fits(original, buffer.dtype, wide, lanes)
             wide = None if silent else wide

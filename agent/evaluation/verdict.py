@@ -118,6 +118,14 @@ class Timing:
 
 
 @frozen
+class Baseline:
+    """A program beside the original that computes the same, and its median time in seconds, cold."""
+
+    name: str
+    seconds: float
+
+
+@frozen
 class Evidence:
     """What a reader needs to believe, or doubt, the verdict. What is missing stays missing and is listed. ``inexact``
     are opcodes of original and candidate whose results PTX leaves open to the last bits: where the device is
@@ -140,6 +148,7 @@ class Evidence:
     tool: str
     timing: Timing | None = None
     inexact: tuple[str, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
 
 
 @frozen

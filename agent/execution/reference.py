@@ -74,26 +74,24 @@ class TorchReference:
         return {one.name: np.frombuffer(one.data, np.float64) for one in found.outputs}
 
     def times(
-        self,
-        tensors: Mapping[str, npt.NDArray[np.generic]],
-        numbers: Mapping[str, int | float],
-        compiled: bool,
-        flush: int,
+        self, tensors: Mapping[str, tuple[str, bytes]], numbers: Mapping[str, int | float], compiled: bool, flush: int
     ) -> tuple[float, ...] | str:
-        """Seconds of its calls on the card, as it is or through ``torch.compile``; or why there are none. Who asks sees
-        to it that nobody else is timing. ``flush`` bytes are read before each call."""
-        given = tuple(say.Tensor(name, one.dtype.str, one.tobytes()) for name, one in tensors.items())
+        """Seconds of its calls on the card, in a process of its own, as it is or through ``torch.compile``; or why
+        there are none. ``tensors``: (type as NumPy names it or ``bf16``, bytes) by name. Who asks sees to it that
+        nobody else is timing. ``flush`` bytes are read before each call."""
+        given = tuple(say.Tensor(name, dtype, data) for name, (dtype, data) in tensors.items())
         request = say.Time(given, dict(numbers), compiled, CALLS, flush)
-        with self._lock:
-            try:
-                problem = self._open(never)
-                if problem:
-                    return problem
-                assert self._child is not None
-                found = self._child.converse(lambda channel: _asked(channel, request, say.Times), COMPILE_SECONDS)
-            except (ChildTimeout, ChildDied) as failure:
-                return f"{self.reference} was not timed: {failure}"
-        return (found.problem and f"{self.reference}: {found.problem}") or found.seconds
+        alone = TorchReference(self.reference, self.folder)
+        try:
+            problem = alone._open(never)
+            if problem or alone._child is None:
+                return problem
+            found = alone._child.converse(lambda channel: _asked(channel, request, say.Times), COMPILE_SECONDS)
+        except (ChildTimeout, ChildDied) as failure:
+            return f"{self.reference} was not timed: {failure}"
+        finally:
+            alone.close()
+        return f"{self.reference}: {found.problem}" if found.problem else found.seconds
 
     def _open(self, cancelled: Callable[[], bool]) -> str:
         """Load it, where it is not loaded yet; why that fails."""

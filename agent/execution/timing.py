@@ -1,7 +1,7 @@
 """Timing as a request to a device that can: what is run against what, and what came back."""
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from agent.execution.compiler.result import Build
 from agent.execution.process import never
 from agent.workload.binding import Bound
 
+T = TypeVar("T")
 Block = tuple[float, float, float, float]
 """Four calls in seconds: the first side's two and the second's two."""
 
@@ -105,6 +106,15 @@ class Timer(Protocol):
 
     def ready(self, count: int) -> None:
         """So many fresh processes will be wanted soon: start them all at once, before anything is timed."""
+        ...
+
+
+@runtime_checkable
+class Exclusive(Protocol):
+    """A device that can be had for oneself."""
+
+    def exclusively(self, action: Callable[[], T], cancelled: Callable[[], bool] = never) -> T | None:
+        """Do it while nobody else runs or times anything on the card that goes by our locks; None where cancelled."""
         ...
 
 

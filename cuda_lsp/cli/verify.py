@@ -29,7 +29,7 @@ from cuda_lsp.terminal.opening import (
 from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.probing import OFFER, finder, probe_option
 from cuda_lsp.terminal.referring import reference_option, referring
-from cuda_lsp.terminal.render import line, timing_text, verdict_text, why_text
+from cuda_lsp.terminal.render import beside_text, line, timing_text, verdict_text, why_text
 from cuda_lsp.terminal.replay import replay, replay_lines
 from cuda_lsp.terminal.revision import at_revision
 from cuda_lsp.terminal.without_truth import without_truth
@@ -182,6 +182,8 @@ def _show(verdict: Verdict) -> None:
         click.echo(line("why", why))
     if timed := timing_text(verdict.evidence.timing):
         click.echo(line("timed", timed))
+    if beside := beside_text(verdict.evidence):
+        click.echo(line("beside", beside))
     for gate in verdict.gates:
         click.echo(line("", f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}"))
     if verdict.evidence.not_checked:

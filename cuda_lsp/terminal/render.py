@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 
-from agent.evaluation.verdict import Correctness, Precision, Speed, Timing, Verdict
+from agent.evaluation.verdict import Correctness, Evidence, Precision, Speed, Timing, Verdict
 from agent.search import events
 from agent.search.proposal import Proposal
 
@@ -225,6 +225,11 @@ def timing_text(timing: Timing | None) -> str:
     return "; ".join((*parts, *timing.notes))
 
 
+def beside_text(evidence: Evidence) -> str:
+    """What else computes the same on this card, and how long it takes; empty where nothing was timed."""
+    return ", ".join(f"{one.name} {duration(one.seconds)}" for one in evidence.baselines)
+
+
 def duration(seconds: float) -> str:
     """A time in the unit that suits it: 147.8 us."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
@@ -238,7 +243,8 @@ def evidence_lines(verdict: Verdict) -> tuple[str, ...]:
     gates = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
     unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
     timed = timing_text(verdict.evidence.timing)
-    return tuple(text for text in (why_text(verdict), timed, *gates, *unchecked) if text)
+    beside = beside_text(verdict.evidence)
+    return tuple(text for text in (why_text(verdict), timed, beside, *gates, *unchecked) if text)
 
 
 def _number(value: float) -> str:
@@ -256,6 +262,8 @@ def proposal_lines(number: int, proposal: Proposal) -> list[str]:
     lines += [line("why", why)] if why else []
     timed = timing_text(proposal.verdict.evidence.timing)
     lines += [line("timed", timed)] if timed else []
+    beside = beside_text(proposal.verdict.evidence)
+    lines += [line("beside", beside)] if beside else []
     unchecked = proposal.verdict.evidence.not_checked
     lines += [line("unchecked", "; ".join(unchecked))] if unchecked else []
     lines += [line("by hand", proposal.by_hand)] if proposal.by_hand else []

@@ -133,7 +133,10 @@ def _float_of(torch: Any, tensors: Mapping[str, Any]) -> Any:
 def _tensor(torch: Any, one: say.Tensor, wide: bool = True) -> Any:
     import numpy as np
 
-    made = torch.from_numpy(np.frombuffer(one.data, one.dtype).copy())
+    if one.dtype == "bf16":
+        made = torch.from_numpy(np.frombuffer(one.data, "<i2").copy()).view(torch.bfloat16)
+    else:
+        made = torch.from_numpy(np.frombuffer(one.data, one.dtype).copy())
     return made.double() if wide and made.is_floating_point() else made
 
 

@@ -21,7 +21,7 @@ class Opened:
 
 @frozen
 class Tensor:
-    """One buffer; ``dtype`` as NumPy names it, little endian."""
+    """One buffer; ``dtype`` as NumPy names it, little endian, or ``bf16``."""
 
     name: str
     dtype: str

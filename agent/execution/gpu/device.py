@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
 from attrs import evolve
@@ -29,6 +30,7 @@ from agent.execution.sanitizing import Sanitized
 from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
 
+T = TypeVar("T")
 _MEMORY_EACH = 2 << 30
 _ROOMY = 32 << 30
 """Bytes of a card that holds the buffers of idle runners beside those of a timing."""
@@ -194,6 +196,15 @@ class Gpu:
                 return found
         finally:
             child.close()
+
+    def exclusively(self, action: Callable[[], T], cancelled: Callable[[], bool] = never) -> T | None:
+        """Do it while no other process of ours uses the card; None where cancelled. Runners that hold programs go."""
+        self.runners.release()
+        try:
+            with lock.held(self.card.address, True, cancelled):
+                return action()
+        except LockCancelled:
+            return None
 
     def sanitize(self, request: Request, tool: str) -> Sanitized:
         """Run it under one tool of compute-sanitizer; whatever happens to the process, the answer says so."""
