@@ -24,6 +24,7 @@ struct Driver {
     // From driver 12.4 on, or null. A kernel handle of a library may stand where a function is expected.
     CUresult (*function_parameter)(void*, std::size_t, std::size_t*, std::size_t*);
     CUresult (*kernel_parameter)(void*, std::size_t, std::size_t*, std::size_t*);
+    CUresult (*kernel_function)(CUfunction*, void*);
     CUresult (*function_name)(const char**, CUfunction);
     CUresult (*function_module)(CUmodule*, CUfunction);
     CUresult (*module_global)(CUdeviceptr*, std::size_t*, CUmodule, const char*);
@@ -38,6 +39,7 @@ bool find(void* library, const char* name, F& out) {
 inline bool find_driver(void* library, Driver& d) {
     find(library, "cuFuncGetParamInfo", d.function_parameter);
     find(library, "cuKernelGetParamInfo", d.kernel_parameter);
+    find(library, "cuKernelGetFunction", d.kernel_function);
     find(library, "cuFuncGetName", d.function_name);
     find(library, "cuFuncGetModule", d.function_module);
     find(library, "cuModuleGetGlobal_v2", d.module_global);

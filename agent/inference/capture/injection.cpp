@@ -87,13 +87,17 @@ bool ask_driver(CUresult (*ask)(void*, std::size_t, std::size_t*, std::size_t*),
 }
 
 // The driver's word, or else what the user's file says of a kernel of this name. The handle of a function may really be
-// that of a library's kernel, which another call answers for; a symbol that ends in "()" is known to take nothing.
-Layout layout_of(CUfunction function, const std::string& name, Sizes& out) {
+// that of a library's kernel, which another call answers for, and which is then replaced by its function; a symbol that
+// ends in "()" is known to take nothing.
+Layout layout_of(CUfunction& function, const std::string& name, Sizes& out) {
     std::string told = readable(name);
     bool none = told.size() > 1 && told.compare(told.size() - 2, 2, "()") == 0;
     const Driver& driver = state->driver;
     if (ask_driver(driver.function_parameter, function, none, out)) return kFromDriver;
-    if (!none && ask_driver(driver.kernel_parameter, function, none, out)) return kFromDriver;
+    if (!none && ask_driver(driver.kernel_parameter, function, none, out)) {
+        if (driver.kernel_function != nullptr) driver.kernel_function(&function, function);
+        return kFromDriver;
+    }
     for (auto& [bare, sizes] : state->config.sizes) {
         if (!is_called(name, bare)) continue;
         std::size_t offset = 0;
