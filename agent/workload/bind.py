@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from agent.source.document import Document
 from agent.workload import data, dtypes, types
@@ -52,6 +52,8 @@ class _Progress:
 
     pointers: dict[str, str]
     steps: int = 0
+    used: dict[int, tuple[str, ...]] = field(factory=dict)
+    known: dict[tuple[object, ...], BoundLaunch] = field(factory=dict)
 
 
 def bind(
@@ -163,11 +165,27 @@ def _walk(steps: tuple[Step, ...], names: Names, scene: _Scene, progress: _Progr
             first, second = (_pointer(name, scene, progress, "swap") for name in (step.first, step.second))
             progress.pointers |= {step.first: second, step.second: first}
         elif isinstance(step, Launch):
-            yield _launch(step, names, scene, progress)
+            yield _launch_again(step, names, scene, progress)
         elif isinstance(step, Fill):
             yield BoundFill(_pointer(step.buffer, scene, progress, "fill"), step.byte)
         else:
             yield _copy(step, scene, progress)
+
+
+def _launch_again(launch: Launch, names: Names, scene: _Scene, progress: _Progress) -> BoundLaunch:
+    """A launch of a repeat is worked out once for each of the numbers and buffers that it is launched with."""
+    used = progress.used.setdefault(id(launch), tuple(sorted(_names(launch))))
+    told = [progress.pointers.get(name, names.get(name)) for name in used]
+    key = (id(launch), *((type(one), one) for one in told))
+    if key not in progress.known:
+        progress.known[key] = _launch(launch, names, scene, progress)
+    return progress.known[key]
+
+
+def _names(launch: Launch) -> frozenset[str]:
+    return frozenset[str]().union(
+        *(part.names for part in (*launch.grid, *launch.block, launch.shared, *launch.arguments))
+    )
 
 
 def _rounds(repeat: Repeat, names: Names) -> Iterator[Names]:

@@ -1,10 +1,14 @@
 """Where a kernel's workload comes from, in order: its directive, the project's settings, the host code of its file."""
 
+import difflib
 from pathlib import Path
+
+from attrs import evolve
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.directive import partial_sizes, read_directive
+from agent.workload.errors import NoWorkload
 from agent.workload.settings import Settings, read_settings
 from agent.workload.static import infer
 from agent.workload.workload import Workload
@@ -20,8 +24,29 @@ def find_workload(document: Document, kernel: Kernel, settings: Settings | Path 
     stated = read_directive(document, kernel) if answers is None else None
     if stated is not None:
         return stated
-    told = _settings(document, settings).workload(document, kernel)
-    return told if told is not None else infer(document, kernel, answers)
+    project = _settings(document, settings)
+    told = project.workload(document, kernel)
+    if told is not None:
+        return told
+    mistaken = _mistaken(document, kernel, project)
+    try:
+        found = infer(document, kernel, answers)
+    except NoWorkload as error:
+        if not mistaken:
+            raise
+        message = f"{error.message}; {mistaken}"
+        raise NoWorkload(message, error.questions, error.line, error.draft) from None
+    return evolve(found, notes=(*found.notes, mistaken)) if mistaken else found
+
+
+def _mistaken(document: Document, kernel: Kernel, settings: Settings) -> str:
+    """What to say of a workload in the settings that names no kernel of the file, and is nearly called as this one."""
+    known = {name for other in document.kernels for name in (other.name, other.qualified_name)}
+    names = [name for name in settings.workloads if name not in known]
+    near = difflib.get_close_matches(kernel.name, names, 1, 0.7)
+    if not near:
+        return ""
+    return f"{settings.path} has [workload.{near[0]}], which is no kernel of this file: is `{kernel.name}` meant?"
 
 
 def _settings(document: Document, settings: Settings | Path | str | None) -> Settings:

@@ -74,6 +74,7 @@ def read_statements(text: str, kernel: str, origin: Origin, first_line: int | No
 
     Raises WorkloadError, with the line, for what is no statement; the message says what was expected.
     """
+    _filled(text, first_line)
     reader = _Reader(text, first_line, _Parts(origin))
     reader.statements()
     parts = reader.parts
@@ -89,6 +90,20 @@ def read_statements(text: str, kernel: str, origin: Origin, first_line: int | No
         tuple(parts.flags),
         reference=parts.reference,
     )
+
+
+_HOLE = re.compile(r"(?:^|[=\[(,:;<+*/%&|-])[ \t]*\?(?=[ \t]*(?:$|[\]),;>+*/%&|-]))", re.M)
+
+
+def _filled(text: str, first_line: int | None) -> None:
+    """Raises WorkloadError for a blank of a draft that nobody filled in, with the statement that it stands in."""
+    found = _HOLE.search(text)
+    if found is None:
+        return
+    start, end = text.rfind("\n", 0, found.end()) + 1, text.find("\n", found.end())
+    statement = " ".join(text[start : end if end >= 0 else None].split())
+    line = None if first_line is None else first_line + text.count("\n", 0, start)
+    raise WorkloadError(f"an answer is missing: put a number, or what is meant, for the `?` in `{statement}`", line)
 
 
 class _Reader:

@@ -157,3 +157,15 @@ def test_scalars_need_the_document() -> None:
 def test_an_empty_repeat_of_an_empty_plan_is_nothing() -> None:
     workload = read("size n = 1")
     assert bind(workload, evolve(workload.plan, steps=()), None, None).steps == ()
+
+
+def test_a_launch_of_many_turns_is_worked_out_once_for_each_state() -> None:
+    turns = bound(BUFFERS + "repeat 5000 {\nlaunch step<<<n / 4, 128>>>(a, b, n, 1, 1, 1)\nswap a b\n}")
+    assert len(turns) == 5000
+    assert len({id(step) for step in turns}) == 2
+    assert [turn.arguments[0].buffer for turn in turns[:3]] == ["a", "b", "a"]  # type: ignore[attr-defined]
+
+
+def test_turns_with_numbers_of_their_own_are_kept_apart() -> None:
+    turns = bound(BUFFERS + "repeat 4 as i {\nlaunch step<<<i + 1, 128>>>(a, b, i, 1, 1, 1)\n}")
+    assert [turn.grid[0] for turn in turns] == [1, 2, 3, 4]  # type: ignore[attr-defined]

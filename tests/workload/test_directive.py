@@ -10,7 +10,9 @@ from agent.workload.describe import arguments
 from agent.workload.directive import format_directive, partial_sizes, read_directive
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import build, name, number
+from agent.workload.find import find_workload
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.settings import Settings
 from agent.workload.statements import read_statements
 from agent.workload.workload import Access, Buffer, Comparator, Constant, Domain, Origin, Reference, Size, Workload
 
@@ -276,3 +278,31 @@ def test_what_is_no_reference(text: str) -> None:
     document = parse(REFERRED.replace("sub folder/refs.py:twice", text).encode(), "k.cu")
     with pytest.raises(WorkloadError, match=r"line [56]: reference: "):
         read_directive(document, document.kernels[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "size n = ?",
+        "buffer x: f32[?] out",
+        "launch k<<<?, 256>>>(x, n)",
+        "launch k<<<1, 256>>>(x, ?)",
+        "const a = 2 * ?",
+    ],
+)
+def test_a_blank_that_was_left_says_which_answer_is_missing(line: str) -> None:
+    text = f"// cuda-lsp: workload\n//   {line}\n__global__ void k(float* x, int n) {{ x[n] = 1; }}\n"
+    document = parse(text.encode())
+    with pytest.raises(WorkloadError) as raised:
+        find_workload(document, document.kernel("k"), Settings())
+    assert raised.value.message == f"an answer is missing: put a number, or what is meant, for the `?` in `{line}`"
+    assert raised.value.line == 2
+
+
+def test_a_choice_is_no_blank() -> None:
+    text = (
+        "// cuda-lsp: workload\n//   size n = 8\n//   buffer x: f32[n > 4 ? n : 4] out\n"
+        "//   launch k<<<(n > 2) ? 1 : 2, 8>>>(x, n)\n__global__ void k(float* x, int n) { x[n] = 1; }\n"
+    )
+    document = parse(text.encode())
+    assert find_workload(document, document.kernel("k"), Settings()).buffers[0].extent.integer({"n": 8}) == 8

@@ -113,3 +113,22 @@ def test_unreadable_bytes_are_told(tmp_path: Path) -> None:
     (tmp_path / ".cuda-lsp.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match="cannot be read"):
         read_settings(tmp_path)
+
+
+def test_a_workload_of_no_kernel_is_named(tmp_path: Path) -> None:
+    text = (
+        '[workload.sofmax]\nsizes = { n = 8 }\nbuffers = { x = "f32[n] out" }\nplan = "launch softmax<<<1, 8>>>(x)"\n'
+    )
+    document = parse(b"__global__ void softmax(float* x) { x[threadIdx.x] = 1; }\n")
+    with pytest.raises(
+        NoWorkload, match=r"has \[workload.sofmax\], which is no kernel of this file: is `softmax` meant"
+    ):
+        find_workload(document, document.kernel("softmax"), write(tmp_path, text))
+
+
+def test_a_workload_of_a_kernel_elsewhere_is_passed_over(tmp_path: Path) -> None:
+    text = '[workload.scan]\nsizes = { n = 8 }\nbuffers = { x = "f32[n] out" }\nplan = "launch scan<<<1, 8>>>(x)"\n'
+    document = parse(b"__global__ void softmax(float* x) { x[threadIdx.x] = 1; }\n")
+    with pytest.raises(NoWorkload) as raised:
+        find_workload(document, document.kernel("softmax"), write(tmp_path, text))
+    assert "scan" not in raised.value.message

@@ -129,8 +129,8 @@ class Root:
 
 @frozen
 class LaunchItem:
-    """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that the way to it
-    was decided by; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
+    """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that
+    decided the way to it; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
     turns are all alike."""
 
     kernel: str
