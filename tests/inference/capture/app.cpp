@@ -69,6 +69,14 @@ int main(int argc, char** argv) {
         std::printf("waiting\n");
         std::fflush(stdout);
         for (;;) pause();
+    } else if (mode == "count") {
+        static volatile std::sig_atomic_t came = 0;
+        std::signal(SIGINT, [](int) { came = came + 1; });
+        std::printf("waiting\n");
+        std::fflush(stdout);
+        while (came == 0) usleep(10000);
+        usleep(500000);  // a second one would come now
+        return 100 + came;
     } else if (mode == "fork") {
         pid_t child = fork();
         if (child == 0) {

@@ -5,6 +5,7 @@ Expected contents are computed here, with NumPy.
 
 import json
 import os
+import pty
 import signal
 import struct
 import subprocess
@@ -290,6 +291,27 @@ def test_a_program_that_runs_for_ever(stop: str, here: dict[str, str]) -> None:
     assert running.returncode == 128 + (signal.SIGINT if stop == "ctrl-c" else signal.SIGTERM)
     assert "recorded 1 launch of 1 kernel" in told or stop == "seconds"
     assert ("the program was ended after 1 s, as asked" in told) == (stop == "seconds")
+
+
+def test_a_key_of_the_terminal_reaches_the_program_once(here: dict[str, str]) -> None:
+    """In a terminal's foreground the program gets Ctrl-C by itself."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(sys.executable, [*COMMAND, "--", here["APP"], "count"], here)
+    seen_there, pressed = b"", False
+    while True:
+        try:
+            got = os.read(terminal, 4096)
+        except OSError:  # how a terminal ends on Linux
+            break
+        if not got:
+            break
+        seen_there += got
+        if b"waiting" in seen_there and not pressed:
+            os.write(terminal, b"\x03")
+            pressed = True
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 101, seen_there
 
 
 def test_sanitizers_find_nothing(compiler: str, headers: Cupti, machine: dict[str, str], tmp_path: Path) -> None:
