@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from agent.analysis.rules.checking import check
+from agent.analysis.rules.selection import Selection
 from agent.evaluation import runs
 from agent.evaluation.contract import place
 from agent.evaluation.prepare import unoptimised
@@ -13,10 +15,10 @@ from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
 from agent.execution.compiler import Options, build
 from agent.execution.compiler.result import CompileFailure
-from agent.execution.device import Fault
+from agent.execution.device import Fault, Where
 from agent.execution.emulator import Emulator
 from agent.execution.targets import find_target
-from agent.source.document import parse
+from agent.source.document import Document, parse
 from agent.source.errors import SourceError
 from agent.workload.errors import WorkloadError
 from agent.workload.find import find_workload
@@ -45,6 +47,7 @@ _CLASSES = {
     "invalid shuffle mask": BARRIER,
     "incomplete warp": BARRIER,
     "uninitialised read": UNSET,
+    "left out by the host": UNSET,
 }
 """Kinds of faults (:class:`agent.execution.device.Fault`) by the words that suites use."""
 
@@ -58,7 +61,8 @@ class Labelled:
     """One kernel of a suite. ``wanted`` are the classes that its authors say it has; none: it is sound. ``workloads``
     are entries of settings for its kernel, each tried; none: what the host code says. ``apart`` says why the label is
     about something else than what CUDA promises, or empty. ``allowed`` may be found beside what is wanted. ``lines``
-    are those that a report may name (none: any)."""
+    are those that a report may name (none: any). ``rules`` of ``cuda-lsp hints`` are asked too: what they find in host
+    code counts as memory that is not set."""
 
     suite: str
     name: str
@@ -70,6 +74,7 @@ class Labelled:
     apart: str = ""
     allowed: frozenset[str] = frozenset()
     lines: frozenset[int] = frozenset()
+    rules: tuple[str, ...] = ()
 
 
 @frozen
@@ -114,6 +119,7 @@ def look(case: Labelled, checker: Emulator | None = None) -> Seen:
     try:
         for entry in entries:
             faults += _faults(document, case, entry, checker or Emulator())
+        faults += _hinted(document, case)
     except (WorkloadError, SourceError, _NotRun) as error:
         return Seen(case, problem=str(error), seconds=time.monotonic() - begun)
     classes = [(_CLASSES.get(fault.kind, OTHER), fault) for fault in faults if not _thrown_away(fault)]
@@ -131,7 +137,15 @@ def _thrown_away(fault: Fault) -> bool:
     return fault.kind == "uninitialised read" and "shared memory" not in fault.message
 
 
-def _faults(document: Any, case: Labelled, entry: Mapping[str, Any] | None, checker: Emulator) -> Iterator[Fault]:
+def _hinted(document: Document, case: Labelled) -> Iterator[Fault]:
+    for found in (
+        check(document, document.kernel(case.kernel), None, Selection(select=case.rules)) if case.rules else ()
+    ):
+        where = Where(case.name, document.line(found.span.start), (0, 0, 0), (0, 0, 0))
+        yield Fault("left out by the host", case.kernel, where, found.message)
+
+
+def _faults(document: Document, case: Labelled, entry: Mapping[str, Any] | None, checker: Emulator) -> Iterator[Fault]:
     settings = Settings(workloads={case.kernel: entry}) if entry is not None else Settings()
     workload = find_workload(document, document.kernel(case.kernel), settings)
     program = Program(document, workload.plan, case.name)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from tests.suites import gpuverify, indigo, sanitizer, scor
 from tests.suites.labelled import BARRIER, BOUNDS, OTHER, RACE, UNSET, Labelled, Seen, look, report
@@ -75,6 +76,14 @@ def test_a_planted_fault_is_found_at_its_line_and_nothing_else(name: str) -> Non
     kind, body = PLANTED[name]
     seen = look(planted(body, blocks=2 if "across" in name else 1, wanted=frozenset({kind})))
     assert (seen.outcome, seen.problem) == ("agreed", ""), [(one.kind, one.where) for one in seen.faults]
+
+
+def test_what_the_host_leaves_out_counts_where_rules_are_asked() -> None:
+    case = planted("    out[t] = in[t];", wanted=frozenset({UNSET}), rules=("L20",))
+    short = evolve(case, text=case.text.replace("cudaMemset(in, 0, 128 * sizeof(int))", "cudaMemset(in, 0, 128)"))
+    seen = look(short)
+    assert seen.outcome == "agreed" and "cudaMemset" in short.text.splitlines()[seen.faults[-1].where.line - 1]
+    assert look(case).outcome == "missed"
 
 
 MENDED = {

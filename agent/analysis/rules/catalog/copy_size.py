@@ -1,4 +1,4 @@
-"""L20: a copy of another number of bytes than its buffer has."""
+"""L20: a copy, or a fill, of another number of bytes than its buffer has."""
 
 import re
 from collections.abc import Iterator
@@ -18,6 +18,8 @@ void run(int n) {
     cudaMemcpy(x, h, n, cudaMemcpyHostToDevice);  // L20
     step<<<1, 256>>>(x);
     cudaMemcpy(h, x, sizeof(h), cudaMemcpyDeviceToHost);  // L20
+    cudaMemset(x, 0, n);  // L20
+    cudaMemset(x, 0, n * sizeof(float) - 1);  // L20
 }
 """
 )
@@ -31,6 +33,7 @@ void run(int n, int bytes) {
     cudaMemcpy(x, h, sizeof(float) * n, cudaMemcpyHostToDevice);
     cudaMemcpy(x, small, sizeof(small), cudaMemcpyHostToDevice);
     step<<<1, 256>>>(x);
+    cudaMemset(x, 0, n * sizeof(float));
     cudaMemcpy(h, x, bytes, cudaMemcpyDeviceToHost);
 }
 """
@@ -42,8 +45,9 @@ _BYTES = re.compile(r"sizeof\((?:un)?(?:signed)?(?:char|bool|u?int8_t|byte|std::
 @host_rule(
     id="L20",
     name="copy-size",
-    title="A copy counts elements, or a pointer, in place of bytes",
-    why="The third argument is in bytes: without sizeof a part is left out, and sizeof of a pointer is 8.",
+    title="A copy or a fill counts elements, or a pointer, in place of bytes",
+    why="The third argument is in bytes: without sizeof a part is left out, and sizeof of a pointer is 8. What a fill "
+    "leaves out holds whatever was there before.",
     cost=Cost.RESULT,
     severity=Severity.WARNING,
     silent_when=("the buffer was not allocated as a number times sizeof in this function", "elements have one byte"),
@@ -51,10 +55,12 @@ _BYTES = re.compile(r"sizeof\((?:un)?(?:signed)?(?:char|bool|u?int8_t|byte|std::
     silent=(RIGHT,),
 )
 def copy_size(host: HostFunction) -> Iterator[Hit]:
-    for call in host.named("cudaMemcpy", "cudaMemcpyAsync"):
-        if len(call.given) < 4:
+    for call in host.named("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", "cudaMemsetAsync"):
+        fills = "Memset" in call.name
+        if len(call.given) < (3 if fills else 4):
             continue
-        name = next((one for one in map(variable, call.given[:2]) if one and _lacks(call, one, host)), None)
+        buffers = call.given[:1] if fills else call.given[:2]
+        name = next((one for one in map(variable, buffers) if one and _lacks(call, one, host)), None)
         if name is not None:
             yield hit(
                 call.given[2],
@@ -71,4 +77,5 @@ def _lacks(call: Call, name: str, host: HostFunction) -> bool:
         or host.places.get(name) not in ("device", "pageable", "pinned", "managed")
     ):
         return False
-    return size == f"sizeof({name})" or (_SIZEOF.sub("", asked).strip("()") == size.strip("()") != "")
+    short = re.fullmatch(rf"{re.escape(asked)}-\d+", size) is not None
+    return short or size == f"sizeof({name})" or (_SIZEOF.sub("", asked).strip("()") == size.strip("()") != "")
