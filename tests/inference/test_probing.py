@@ -268,6 +268,28 @@ def test_what_hangs_on_data_stays_open(parameters: str, body: str, open_: str, r
     assert reason in found.stops[0].reason
 
 
+def test_accesses_that_were_not_seen_are_said() -> None:
+    found = probed(kernel("const float* x, float* y, int n", "if (i < n) y[i] = x[i + 100000000];"))
+    (stop,) = found.stops
+    assert stop.what == "x" and "accesses were not seen" in stop.reason
+    even = probed(kernel("float* x, int n", "if (n % 2) __trap(); x[n + i] = 1;"))
+    assert even.workload is not None and [size.multiple for size in even.workload.sizes] == [128]
+
+
+def test_rows_that_have_to_be_aligned_are_tried_at_multiples() -> None:
+    body = "if (i < n / 4) ((float4*)(y + blockIdx.y * n))[i] = ((const float4*)(x + blockIdx.y * n))[i];"
+    found = probed(kernel("const float* x, float* y, int n", body))
+    assert found.workload is not None, found.reason
+    assert {one.name: one.extent for one in found.found} == {"x": "n * blocks_y", "y": "n * blocks_y"}
+    assert [size.multiple for size in found.workload.sizes if size.name == "n"] == [128]
+
+
+def test_a_limit_of_shared_memory_is_said() -> None:
+    body = "__shared__ float s[2050]; if (i < n) { s[n] = x[i]; y[i] = s[0]; }"
+    assert any("shared memory is overrun at n=" in note for note in probed(
+        kernel("const float* x, float* y, int n", body)).notes)  # fmt: skip
+
+
 def test_a_value_that_only_decides_a_branch_is_said() -> None:
     found = probed(kernel("const float* x, float* y, int n", "if (i < n && x[i] > 0) y[i] = 1;"))
     assert found.workload is not None

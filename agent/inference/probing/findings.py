@@ -8,6 +8,7 @@ from attrs import evolve, frozen
 from agent.execution.emulator.flow import dynamic_start
 from agent.inference.probing.fitting import HELD_OUT, Form, fit, largest
 from agent.inference.probing.launching import Launcher, Settled, Unbounded
+from agent.inference.probing.mishaps import mishaps, overruns
 from agent.inference.probing.outcome import Stop
 from agent.inference.probing.pieces import largest_of
 from agent.inference.probing.polynomials import Polynomial, is_whole, substitute, written
@@ -132,6 +133,7 @@ def _fitted(
     subject = launcher.lab.subject
     reasons = Reasons(subject, [one for each in settled for seen in each.seen for one in seen.reached])
     stops = list(reasons.stops())
+    stops += mishaps(subject, settled, {stop.what for stop in stops})
     closed = {stop.what for stop in stops}
     divisors = _divisors(launcher)
     counts: list[Polynomial] = []
@@ -155,17 +157,28 @@ def _fitted(
     shared = _shared(launcher, samples, settled, divisors, counts)
     for one in extents:
         if one.pointer.name not in closed and (one.count is None or one.before is None):
-            stops.append(Stop(one.pointer.name, _unfitted(one.pointer, samples, settled) + reasons.branches()))
+            why = _unfitted(one.pointer, samples, settled) + reasons.branches()
+            stops.append(Stop(one.pointer.name, why, again=True))
     if shared is None:
-        stops.append(Stop("shared", "the bytes of dynamic shared memory that are used follow no form that was tried"))
+        why = "the bytes of dynamic shared memory that are used follow no form that was tried"
+        stops.append(Stop("shared", why, again=True))
     stops += [
-        Stop("grid", f"the number of blocks that have work along {AXES[axis]} follows no form that was tried")
+        Stop(
+            "grid", f"the number of blocks that have work along {AXES[axis]} follows no form that was tried", again=True
+        )
         for axis, form in enumerate(grids)
         if form is None
     ]
     x, y, z = grids
     found = Findings(
-        design, launcher.block, (x, y, z), shared, tuple(extents), tuple(stops), tuple(reasons.notes()), {}
+        design,
+        launcher.block,
+        (x, y, z),
+        shared,
+        tuple(extents),
+        tuple(stops),
+        (*reasons.notes(), *overruns(settled, samples)),
+        {},
     )
     return _tied(found, launcher)
 

@@ -16,12 +16,13 @@ class Stopped(Exception):
 
 @frozen
 class Stop:
-    """Why one thing stays open. ``what`` is a pointer's name, ``grid``, ``block`` or ``shared``; ``line`` is 0 where no
-    line is to blame."""
+    """Why one thing stays open. ``what`` is a pointer's name, ``grid``, ``launch`` or ``shared``; ``line`` is 0 where
+    no line is to blame. ``again``: at other sizes it may not come up."""
 
     what: str
     reason: str
     line: int = 0
+    again: bool = False
 
     @property
     def text(self) -> str:

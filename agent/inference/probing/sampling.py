@@ -68,7 +68,8 @@ class Design:
         if kind == "small":
             return (1, 5, 6)
         if self.unit > 1:
-            return tuple(self.unit * count for count in (1, 2, 3, 4, 5, 6))
+            counts = (1, 2, 3, 4, 5, 8, 13, 22)
+            return tuple(self.unit * count for count in counts if self.unit * count <= _LARGE)
         side = self.side
         steps = (side + 1, 2 * side + 3, 3 * side, 4 * side + 2, 8 * side + 5, 16 * side + 9)
         return (16, 17, *(value for value in steps if value <= _LARGE))

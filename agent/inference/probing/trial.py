@@ -18,7 +18,9 @@ from agent.workload import dtypes
 from agent.workload.binding import Argument, BoundLaunch, PointerArgument, ValueArgument
 
 Three = tuple[int, int, int]
-BEFORE, BEHIND = 8 << 20, 40 << 20
+BEFORE = 8 << 20
+_BEHIND, _LEAST, _TOGETHER = 40 << 20, 12 << 20, 400 << 20
+"""Bytes behind a pointer: fewer where there are many, so that a kernel which touches all of them stays small."""
 _PAGE = 1 << 16
 STEPS = 200_000_000
 """Thread-instructions of one run: at the sizes tried here even cubic work needs far fewer."""
@@ -131,7 +133,7 @@ class Lab:
         ]
 
     def _buffers(self, contents: Contents) -> "list[Image]":
-        size = BEFORE + BEHIND
+        size = BEFORE + max(min(_BEHIND, _TOGETHER // max(len(self.subject.pointers), 1)), _LEAST)
         return [
             Image(one.name, size, Recipe(size, _repeated(self._page(one.dtype, contents))))
             for one in self.subject.pointers
