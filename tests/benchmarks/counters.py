@@ -17,6 +17,7 @@ Wanted: the first two equal for 27 of 30 kernels, the last within 15 % at the me
 
 import csv
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -57,6 +58,8 @@ LAUNCHES = 4
 EQUAL = 1e-3
 L2_WANTED = 0.15
 LIMIT = 420.0
+NEAR = 4
+"""Launches that are looked through for the next one of ours."""
 
 _GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -84,6 +87,7 @@ class Row:
     """``theirs`` None: the profiler saw nothing of this launch."""
 
     name: str
+    kernel: str
     mine: Figures
     theirs: Figures | None
     pack: Pack | None = field(default=None, repr=False)
@@ -118,7 +122,8 @@ def main() -> None:
     if isinstance(said, str):
         print(f"  ncu could not tell: {said}")
         return
-    rows = [evolve(row, theirs=theirs) for row, theirs in zip(rows, padded(said, len(rows)), strict=True)]
+    names = [row.kernel for row in rows]
+    rows = [evolve(row, theirs=theirs) for row, theirs in zip(rows, aligned(said, names), strict=True)]
     print(f"on {name} ({time.perf_counter() - begun:.0f} s)")
     print("\n".join(table(rows)))
     if shards := os.environ.get("CUDA_LSP_SHARDS"):
@@ -184,7 +189,7 @@ def counted(pack: Pack) -> Iterator[Row]:
     steps = [step for step in pack.steps if isinstance(step, BoundLaunch)]
     for step, one in zip(steps, answer.counters, strict=True):
         name = f"{pack.repository[:20]}/{pack.file.rsplit('/', 1)[-1][:16]}:{one.kernel[:20]}"
-        yield Row(name, mine(pack.build, step, one, buffers), None, pack)
+        yield Row(name, one.kernel, mine(pack.build, step, one, buffers), None, pack)
 
 
 def mine(built: Build, step: BoundLaunch, one: LaunchCounters, buffers: Mapping[str, int]) -> Figures:
@@ -210,7 +215,11 @@ def command(ncu: Path, files: Iterable[Path]) -> list[str]:
     ]  # fmt: skip
 
 
-def _asked(ncu: Path, files: list[Path]) -> list[Figures] | str:
+Seen = tuple[str, Figures]
+"""A launch's kernel, mangled or with its parameters, and what was read of it."""
+
+
+def _asked(ncu: Path, files: list[Path]) -> list[Seen] | str:
     process = subprocess.Popen(
         command(ncu, files),
         stdout=subprocess.PIPE,
@@ -231,14 +240,16 @@ def _asked(ncu: Path, files: list[Path]) -> list[Figures] | str:
     return figures(out.splitlines()) or f"it ended with exit code {process.returncode}: {(err or out).strip()[-500:]}"
 
 
-def figures(lines: Iterable[str]) -> list[Figures]:
+def figures(lines: Iterable[str]) -> list[Seen]:
     """What ncu prints as CSV among other lines: a row for each launch and metric. In the order of launches."""
     told: dict[int, dict[str, float]] = {}
+    names: dict[int, str] = {}
     for row in csv.DictReader([line for line in lines if line.startswith('"')]):
         if row["Metric Name"] in METRICS:
             text = row["Metric Value"].replace(",", "")
+            names[int(row["ID"])] = row["Kernel Name"]
             told.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(text) if _number(text) else 0.0
-    return [_figures(told[number]) for number in sorted(told)]
+    return [(names[number], _figures(told[number])) for number in sorted(told)]
 
 
 def _number(text: str) -> bool:
@@ -254,9 +265,16 @@ def _figures(told: Mapping[str, float]) -> Figures:
     return Figures(ratio("ld"), ratio("st"), shared, told.get(METRICS[-1], 0.0))
 
 
-def padded(said: Sequence[Figures], count: int) -> list[Figures | None]:
-    """One for each launch, None for those that the profiler did not come to."""
-    return [*said[:count], *[None] * (count - len(said))]
+def aligned(said: Sequence[Seen], kernels: Iterable[str]) -> list[Figures | None]:
+    """One for each launch, None for those that the profiler did not come to. What it saw besides is passed over."""
+    found: list[Figures | None] = []
+    at = 0
+    for kernel in kernels:
+        bare = re.sub(r"<.*", "", kernel).rsplit("::", 1)[-1]
+        place = next((k for k in range(at, min(at + NEAR, len(said))) if bare in said[k][0]), None)
+        found.append(None if place is None else said[place][1])
+        at = at if place is None else place + 1
+    return found
 
 
 # What is told -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from attrs import evolve
 from agent.execution.children import runner
 from agent.workload.binding import BoundLaunch
 from tests.benchmarks import counters
-from tests.benchmarks.counters import METRICS, Figures, Row, command, counted, figures, first, fixture, padded, table
+from tests.benchmarks.counters import METRICS, Figures, Row, aligned, command, counted, figures, first, fixture, table
 from tests.gpu import packs
 from tests.gpu.replayer import replayed
 
@@ -21,36 +21,40 @@ def said(*launches: tuple[float, ...]) -> str:
     for number, values in enumerate(launches):
         for name, value in zip(METRICS, values, strict=True):
             unit = "sector" if "sectors" in name else ""
-            lines.append(f'"{number}","77","python3","127.0.0.1","k(const float *, int)","{name}","{unit}","{value:,}"')
+            lines.append(f'"{number}","77","python3","127.0.0.1","{K}","{name}","{unit}","{value:,}"')
         lines.append(f'"{number}","77","python3","127.0.0.1","k(const float *, int)","sm__cycles.max","cycle","3"')
     return "\n".join((*lines, "==PROF== Disconnected from process 77")) + "\n"
 
 
+K = "k(const float *, int)"
 TWO = said((4096, 1024, 32768, 1024, 0, 0, 36864), (0, 0, 256, 64, 1500, 500, 2.5))
 
 
 def test_what_ncu_says_is_read_launch_by_launch() -> None:
-    assert figures(TWO.splitlines()) == [Figures(4.0, 32.0, 0.0, 36864.0), Figures(0.0, 4.0, 2000.0, 2.5)]
+    seen = figures(TWO.splitlines())
+    assert seen == [(K, Figures(4.0, 32.0, 0.0, 36864.0)), (K, Figures(0.0, 4.0, 2000.0, 2.5))]
     assert figures(["==ERROR== no kernels were profiled"]) == []
     unknown = TWO.replace('"4,096"', '"n/a"')
-    assert figures(unknown.splitlines())[0].load == 0.0
+    assert figures(unknown.splitlines())[0][1].load == 0.0
 
 
 def test_launches_that_the_profiler_did_not_come_to_are_left_open() -> None:
-    found = figures(TWO.splitlines())
-    assert padded(found, 3) == [*found, None]
-    assert padded(found, 1) == found[:1]
+    one, two = Figures(1.0, 1.0, 0.0, 1.0), Figures(2.0, 2.0, 0.0, 2.0)
+    seen = [("memset", two), ("_Z3addPKf", one), ("void scale<float>(float *)", two)]
+    assert aligned(seen, ["add", "scale<float>"]) == [one, two]
+    assert aligned(seen, ["add", "gone", "ours::scale"]) == [one, None, two]
+    assert aligned(seen[:2], ["add", "scale<float>"]) == [one, None]
 
 
 def test_the_table_tells_equal_from_not_and_gives_the_median() -> None:
     one = Figures(4.0, 32.0, 0.0, 1000.0)
     rows = [
-        Row("same", one, one),
-        Row("l2 alone", evolve(one, l2=1200.0), one),
-        Row("loads", evolve(one, load=4.1), one),
-        Row("several", one, one),
-        Row("several", evolve(one, shared=64.0), evolve(one, shared=96.0)),
-        Row("unseen", one, None),
+        Row("same", "k", one, one),
+        Row("l2 alone", "k", evolve(one, l2=1200.0), one),
+        Row("loads", "k", evolve(one, load=4.1), one),
+        Row("several", "k", one, one),
+        Row("several", "k", evolve(one, shared=64.0), evolve(one, shared=96.0)),
+        Row("unseen", "k", one, None),
     ]
     text = "\n".join(table(rows))
     assert "equal for 2 of 4 kernels" in text

@@ -21,9 +21,17 @@ leaves; shuffles from lanes that take no part; instructions of a whole warp with
 not initialised or gets more arrivals than it expects. Each report has the source line, block, thread, and the other
 party.
 
-Of races: a barrier of the block orders its threads, `__syncwarp` those of a warp, an `mbarrier` those who wait after
-those who arrived (and what their warps did before they last met), a fence followed by a flag or an atomic the blocks. A
-shuffle, a vote or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address.
+Of races: a barrier of the block orders its threads, one that counts only some of them those who wait after those who
+arrived, `__syncwarp` those of a warp, an `mbarrier` those who wait after those who arrived (and what their warps did
+before they last met). In global memory a fence followed by a flag or an atomic orders what it is wide enough for: of
+block scope, the threads of a block. So do atomics: of block scope, they are none for another block. A shuffle, a vote
+or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address. A flag orders no accesses
+to shared memory: what is handed over there by a flag alone shows as a race.
+
+Told, and no faults by themselves, as programs have them that work: writes of equal values, values that are tested while
+others write them, flags that are polled, a lock that a compare-and-swap takes with no fence behind it, and threads that
+leave the kernel before a barrier that their warp comes to. Who came to a barrier before and leaves while others come
+again is a fault. How that compares with what others say of their kernels: [labelled.md](labelled.md).
 
 Copies by `cp.async` are written when they are waited for, or when their barrier hears of them. A bulk copy is done at
 once by the thread that asks for it: others who do not wait race with it, the missing wait of that thread itself is not
