@@ -197,6 +197,11 @@ def test_a_kernel_without_a_workload_is_not_optimized_and_the_questions_are_show
         draft = next(a for a in actions(client, text, "int row") if a["kind"].endswith("describe"))
         assert draft["title"] == "Probe strided and write a draft of its workload above it" and "disabled" not in draft
         assert draft["command"]["command"] == "cuda-lsp.describeWorkload" and "edit" not in draft
+        command = {name: draft["command"][name] for name in ("command", "arguments")}
+        assert client.request("workspace/executeCommand", command)
+        (asked,) = until(lambda: client.messages("workspace/applyEdit"), 120)
+        written = asked["edit"]["documentChanges"][0]["edits"][0]["newText"]
+        assert "// Probed by cuda-lsp" in written and "// cuda-lsp: workload" in written and "] probed in" in written
 
 
 def test_an_unsaved_document_has_nothing_to_be_compared_with():

@@ -49,7 +49,7 @@ def probe(document: Document, kernel: Kernel, options: Options | None = None, li
         raise Stopped(
             f"it takes {len(subject.pointers)} pointers and {len(subject.scalars)} numbers; {most}", kernel.line
         )
-    lab = Lab(subject, started + limits.seconds, limits.cancelled, min(_PATIENCE, limits.seconds / 4))
+    lab = Lab(subject, time.monotonic() + limits.seconds, limits.cancelled, min(_PATIENCE, limits.seconds / 4))
     variables = _variables(subject, told)
     values = _values(subject, told, variables)
     block = choose_block(lab, {**values, **_roomy(variables)}, told.block)

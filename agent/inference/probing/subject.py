@@ -23,6 +23,7 @@ from agent.workload.program import Program
 from agent.workload.static import passing
 
 AXES = "xyz"
+_MOST_BLOCKS = 2500  # what decides what is worked out for each pair of them
 
 
 @frozen
@@ -116,6 +117,10 @@ def _subject(
         code = loaded.kernel(built.entries.get(name, name))
     except Refused as refused:
         raise Stopped(str(refused), kernel.line) from None
+    if len(code.blocks) > _MOST_BLOCKS:
+        raise Stopped(
+            f"its code has {len(code.blocks)} pieces without a branch; {_MOST_BLOCKS} are the most", kernel.line
+        )
     return Subject(
         document, kernel, name, stands_in, tuple(pointers), tuple(scalars), built, loaded, code, influence(code)
     )
