@@ -1,9 +1,12 @@
 """The files of a workspace that the index is about, and their texts. Nothing outside its folders is read."""
 
 import codecs
+import contextlib
 import os
+import queue
 import re
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -13,6 +16,8 @@ from cuda_lsp.terminal.hints.walk import Left, Problem, walk
 
 LARGEST = 2 << 20
 """Bytes of a file that is still read: what is longer was written by a program."""
+MOST_FOLDERS = 200_000
+"""Folders that are looked into: whoever opens the root of a disk does not mean all of it."""
 _IGNORES = 1 << 16
 """Bytes of a ``.gitignore``."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -31,28 +36,57 @@ class Unread(Exception):
     """A file that is not read; the message says why."""
 
 
-def found(folders: Sequence[str]) -> Iterator[str | Problem]:
-    """The files of the folders, each once, and what could not be looked at. No link is followed; what a ``.gitignore``
-    of the workspace excludes is passed over, and so are folders of builds and of other people's code."""
-    excludes = _excludes(folders)
-    for one in walk(folders, excludes):
-        if not isinstance(one, Left):
-            yield one
+class Looking:
+    """The files of some folders, and what could not be looked at. They are looked for in a thread: in a large tree the
+    next may be far, and questions come meanwhile. No link is followed; what a ``.gitignore`` of the workspace excludes
+    is passed over, and so are folders of builds and of other people's code."""
 
+    def __init__(self, folders: Sequence[str], most_folders: int = MOST_FOLDERS) -> None:
+        self._folders = [folder_path(folder) for folder in folders]
+        self._most = most_folders
+        self._patterns: dict[str, tuple[Pattern, ...]] = {}
+        self._found: queue.SimpleQueue[str | Problem | None] = queue.SimpleQueue()
+        self._looked_into = 0
+        self._stopped = False
+        threading.Thread(target=self._look, name="cuda-lsp looking", daemon=True).start()
 
-def _excludes(folders: Sequence[str]) -> Callable[[str, bool, bool], bool]:
-    roots = {os.path.normpath(folder) for folder in folders}
-    known: dict[str, tuple[Pattern, ...]] = {}
+    def next(self, seconds: float) -> str | Problem | None:
+        """The next, each file once; None at the end. Raises queue.Empty where none is found in so many seconds."""
+        return self._found.get(timeout=max(seconds, 0.001))
 
-    def of(folder: str) -> tuple[Pattern, ...]:
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _look(self) -> None:
+        with contextlib.suppress(_Stopped):
+            for one in walk(self._folders, self._excludes):
+                if not isinstance(one, Left):
+                    self._found.put(one)
+            if self._looked_into > self._most:
+                self._found.put(Problem("", f"there are more than {self._most} folders: the rest is not in the index"))
+        self._found.put(None)
+
+    def _excludes(self, path: str, is_folder: bool, named: bool) -> bool:
+        if self._stopped:
+            raise _Stopped
+        if named:
+            return False  # a folder that was opened is looked through, whatever it is called
+        if excluded(path, is_folder, self._in(os.path.dirname(path))):  # noqa: PTH120
+            return True
+        self._looked_into += is_folder
+        return is_folder and self._looked_into > self._most
+
+    def _in(self, folder: str) -> tuple[Pattern, ...]:
         """What holds in a folder: what holds around it, then its own."""
-        if folder not in known:
-            above = patterns(SKIPPED, folder) if folder in roots else of(os.path.dirname(folder))  # noqa: PTH120
-            known[folder] = (*above, *_ignored(folder))
-        return known[folder]
+        if folder not in self._patterns:
+            is_top = folder in self._folders
+            above = patterns(SKIPPED, folder) if is_top else self._in(os.path.dirname(folder))  # noqa: PTH120
+            self._patterns[folder] = (*above, *_ignored(folder))
+        return self._patterns[folder]
 
-    # a folder that was named is looked through, whatever it is called
-    return lambda path, is_folder, named: not named and excluded(path, is_folder, of(os.path.dirname(path)))  # noqa: PTH120
+
+class _Stopped(Exception):
+    """Nobody waits for the rest."""
 
 
 def _ignored(folder: str) -> Iterator[Pattern]:

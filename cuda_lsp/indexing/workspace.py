@@ -1,9 +1,11 @@
 """The index of a workspace as the process that holds it has it: files on disk, and open documents in their place."""
 
+import contextlib
 import os
+import queue
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from attrs import define, field
 
@@ -12,7 +14,7 @@ from agent.source.index import packing
 from agent.source.index.reading import facts_of, read_facts
 from agent.source.index.table import Table
 from cuda_lsp.indexing import rows, shelves
-from cuda_lsp.indexing.files import LARGEST, Stamp, Unread, folder_path, found, read, stamp
+from cuda_lsp.indexing.files import LARGEST, Looking, Stamp, Unread, read, stamp
 from cuda_lsp.indexing.messages import Look, Progress, Text
 from cuda_lsp.indexing.rows import Rows
 from cuda_lsp.indexing.shelves import Record
@@ -21,6 +23,7 @@ from cuda_lsp.terminal.hints.walk import Problem
 MOST_FILES = 50_000
 """Files of a workspace that are known at most: whoever opens a home folder does not mean all of it."""
 _OPENED = 64
+_A_WHILE = 1.0
 
 
 @define(eq=False)
@@ -33,7 +36,7 @@ class Workspace:
     _texts: dict[str, tuple[str, Rows]] = field(factory=dict)
     _documents: dict[str, Document] = field(factory=dict)
     _opened: OrderedDict[str, Rows] = field(factory=OrderedDict)
-    _walk: Iterator[str | Problem] | None = None
+    _walk: Looking | None = None
     _avoid: frozenset[str] = frozenset()
     _met: set[str] = field(factory=set)
     _waiting: deque[tuple[str, Stamp]] = field(factory=deque)
@@ -48,18 +51,19 @@ class Workspace:
     def look(self, wanted: Look) -> None:
         """Begin to look through the folders. What is known stays until it is known better."""
         self._avoid = frozenset(wanted.avoid)
-        self._walk = found(tuple(map(folder_path, wanted.folders)))
+        if self._walk is not None:
+            self._walk.stop()
+        self._walk = Looking(wanted.folders)
         self._met = set()
         self._waiting.clear()
         self._open_shelves.clear()
         self._to_read = 0
 
     def work(self, seconds: float) -> Progress:
-        """Go on for a while; where there is no time, through all folders, or through one file."""
+        """Go on for a while, or, where there is no time, through one file once all are found."""
         deadline = time.monotonic() + seconds
         if self._walk is not None:
-            while self._walk is not None and (not seconds or time.monotonic() < deadline):
-                self._go_on()
+            self._go_on(deadline if seconds else deadline + _A_WHILE)
             return self._progress()
         while self._waiting:
             self._read(*self._waiting.popleft())
@@ -74,12 +78,16 @@ class Workspace:
         read_ = self._to_read - len(self._waiting)
         return Progress(len(self._met), self._to_read, read_, walked, walked and not self._waiting, following, left)
 
-    def _go_on(self) -> None:
-        assert self._walk is not None
-        one = next(self._walk, None)
+    def _go_on(self, deadline: float) -> None:
+        with contextlib.suppress(queue.Empty):
+            while self._walk is not None and (left := deadline - time.monotonic()) > 0:
+                self._take_in(self._walk, self._walk.next(left))
+
+    def _take_in(self, walk: Looking, one: str | Problem | None) -> None:
         if one is None or len(self._met) >= self.most:
             if one is not None:
                 self._leave("", f"there are more than {self.most} files: the rest is not in the index")
+            walk.stop()
             self._walk = None
             self._forget(set(self._records) - self._met)
             shelves.prune()

@@ -1,12 +1,13 @@
 """Which files of a workspace are read, and as what text."""
 
 import os
+import queue
 from pathlib import Path
 
 import pytest
 
 from cuda_lsp.indexing import files
-from cuda_lsp.indexing.files import LARGEST, Unread, as_utf8, found, read
+from cuda_lsp.indexing.files import LARGEST, Looking, Unread, as_utf8, read
 from cuda_lsp.terminal.hints.walk import Problem
 
 KERNEL = "__global__ void k() {}\n"
@@ -19,8 +20,12 @@ def make(folder: Path, *names: str) -> None:
 
 
 def seen(*folders: Path) -> list[str]:
-    return sorted(Path(one).relative_to(folders[0]).as_posix() for one in found([str(one) for one in folders])
-                  if isinstance(one, str))  # fmt: skip
+    return sorted(Path(one).relative_to(folders[0]).as_posix() for one in found(*folders) if isinstance(one, str))
+
+
+def found(*folders: Path, most: int = 1000) -> list[str | Problem]:
+    looking = Looking([f"{one}/" for one in folders], most)
+    return list(iter(lambda: looking.next(60), None))
 
 
 def test_sources_and_headers_but_no_builds_and_nothing_of_others(tmp_path: Path) -> None:
@@ -68,8 +73,23 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    (one,) = found([str(tmp_path / "none")])
+    (one,) = found(tmp_path / "none")
     assert isinstance(one, Problem) and one.message == "does not exist"
+
+
+def test_more_folders_than_anybody_means(tmp_path: Path) -> None:
+    make(tmp_path, "a/1.cu", "b/2.cu", "c/3.cu")
+    *files, said = found(tmp_path, most=2)
+    assert len(files) == 2
+    assert isinstance(said, Problem) and said.message.startswith("there are more than 2 folders")
+
+
+def test_nobody_waits_for_the_rest(tmp_path: Path) -> None:
+    looking = Looking([str(tmp_path)])
+    looking.stop()
+    assert looking.next(60) is None
+    with pytest.raises(queue.Empty):
+        looking.next(0.0)
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def test_files_that_ended_a_process_are_avoided_and_told_before_they_are_read(tm
     write(tmp_path / "b.cu", KERNEL)
     workspace = Workspace()
     workspace.look(Look((str(tmp_path),), (str(tmp_path / "a.cu"),)))
-    assert workspace.work(0.0).next == str(tmp_path / "b.cu")
+    while not (progress := workspace.work(0.0)).walked:
+        pass
+    assert (progress.read, progress.next) == (0, str(tmp_path / "b.cu"))
     assert workspace.work(0.0).ended and symbols(workspace) == ["b.cu:0 k"]
 
 

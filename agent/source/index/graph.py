@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 
 from attrs import define, field
 
+_REMEMBERED = 4096
+
 
 @define(eq=False)
 class Graph:
@@ -33,6 +35,8 @@ class Graph:
         """The file and all that it includes, and what that includes."""
         found = self._seen.get(key)
         if found is None:
+            if len(self._seen) >= _REMEMBERED:
+                self._seen.clear()
             found = self._seen[key] = _reached(key, self._included)
         return found
 
