@@ -139,7 +139,7 @@ def profile(
     that does as well, at the first smaller sizes that can be counted. Or say why there is no profile. ``seconds`` caps
     each attempt. ``precision`` asks where precision is lost, too."""
     program = Program(document, workload.plan, kernel.name)
-    built = build(program, setting.options, cancelled=setting.cancelled)
+    built = build(program, setting.options, cancelled=setting.cancelled, lenient=True)
     if isinstance(built, CompileFailure):
         return built
     choices = list(recipes(workload, program)) if sizes is None else [Recipe(sizes, ((1.0, sizes),))]

@@ -130,12 +130,13 @@ def _prepare(
 ) -> Prepared | Failure:
     tell("compile")
     compared = outputs(bound_at(workload, original))
-    built = build(original, setting.options, cancelled=setting.cancelled)
+    built = build(original, setting.options, cancelled=setting.cancelled, lenient=True)
     if isinstance(built, CompileFailure):
         kind = "does not compile" if built.kind == "source" else built.kind
         return Failure(
             kind, f"the original does not compile: {built.message}" if kind == "does not compile" else built.message
         )
+    setting = evolve(setting, options=evolve(setting.options, liberties=built.liberties))
     bench = Bench(original, workload, setting, built)
     tell("contract")
     with drawing(setting.secret, "contract"):

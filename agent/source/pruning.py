@@ -1,5 +1,6 @@
 """A slice without the parts in which a compiler found errors, where nothing that is left can mean something else."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from agent.source.writing import named
 Place = tuple[str, int]
 """A file as a compiler says it, and a line."""
 
+LEFT_OUT = "left out, since it does not compile here"
 _SPECIALISED = re.compile(rb"\s*template\s*<\s*>")
 
 
@@ -56,13 +58,13 @@ def _word(item: Item) -> bytes:
     return item.document.text[item.span.start : item.span.end].partition(b"(")[0].strip()
 
 
-def key_of(item: Item) -> Place:
-    """What tells an item from all others of a slice: its file, and where it begins in it."""
-    return item.document.path, item.span.start
+def key_of(item: Item) -> str:
+    """What an item is known by in another text that has the same: a hash of how it is written."""
+    return hashlib.sha256(item.document.text[item.span.start : item.span.end]).hexdigest()[:32]
 
 
 def said(item: Item) -> str:
     """``util.h:12: left out, since it does not compile here: Logger``."""
     names = ", ".join(sorted(item.gives & names_in(item.document.text[item.span.start : item.span.end])))[:60]
     line = item.document.line(item.span.start)
-    return f"{item.document.path or 'text'}:{line}: left out, since it does not compile here: {names or item.kind}"
+    return f"{item.document.path or 'text'}:{line}: {LEFT_OUT}: {names or item.kind}"

@@ -15,7 +15,7 @@ from agent.source.items import Block, Conditional, Entry, Found, Include, Item, 
 from agent.source.kernel import Kernel
 from agent.source.names import KEYWORDS, names_in
 from agent.source.nodes import kernel_node
-from agent.source.pruning import Place, key_of, said
+from agent.source.pruning import key_of, said
 from agent.source.stripping import device_text
 from agent.source.substitutes import prologue
 from agent.source.workspace import includers
@@ -75,21 +75,22 @@ def device_slice(
     relaxed_constexpr: bool = False,
     alone: bool = False,
     stand_ins: str = "",
-    without: frozenset[Place] = frozenset(),
+    without: frozenset[str] = frozenset(),
 ) -> Slice:
     """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders,
     ``relaxed_constexpr`` says that the user's nvcc gets ``--expt-relaxed-constexpr``.
 
     A file that others of its workspace include is read as one of them sees it, but for ``alone``. With ``stand_ins``
-    (a type) something is put in for template arguments that nothing in sight fixes. What stands at a place in
-    ``without`` (see :func:`agent.source.pruning.key_of`) is left out.
+    (a type) something is put in for template arguments that nothing in sight fixes. Items whose keys (see
+    :func:`agent.source.pruning.key_of`) are in ``without`` are left out.
 
     Raises UnknownKernel, and SliceError for a kernel that the parser lost or a template without known arguments.
     """
     dropped: list[str] = []
     unit, found = _read(document, names, folders, dropped, alone)
-    dropped += [said(each.item) for each in found if key_of(each.item) in without]
-    found = [each for each in found if key_of(each.item) not in without]
+    if without:
+        dropped += [said(each.item) for each in found if key_of(each.item) in without]
+        found = [each for each in found if key_of(each.item) not in without]
     named = tuple(_named(document, unit, name, found, stand_ins)[0] for name in names)
     expressions = tuple(expression for expression, _ in named)
     roots = frozenset().union(*(names_in(name.encode()) for name in expressions))

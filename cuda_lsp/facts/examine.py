@@ -10,13 +10,12 @@ from pathlib import Path
 from attrs import frozen
 
 from agent.execution.architectures import UnknownArchitecture
-from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, compile_slice
+from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, compile_kernels
 from agent.execution.occupancy import occupancy
 from agent.execution.targets import UnknownTarget, find_target
 from agent.source.document import Document
 from agent.source.errors import SliceError, UnknownKernel
 from agent.source.kernel import Kernel
-from agent.source.slicing import device_slice
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch
 from agent.workload.describe import arguments, origin
@@ -100,12 +99,11 @@ def _compile(
 ) -> Build | CompileFailure:
     """As the workload launches it, else by its name alone."""
     if workload is not None:
-        return build(Program(document, workload.plan, kernel.name), options, _SECONDS, cancelled)
+        return build(Program(document, workload.plan, kernel.name), options, _SECONDS, cancelled, lenient=True)
     try:
-        part = device_slice(document, [kernel.qualified_name])
+        return compile_kernels(document, [kernel.qualified_name], options, (), _SECONDS, cancelled, lenient=True)[1]
     except (SliceError, UnknownKernel) as error:
         return CompileFailure("refused", str(error))
-    return compile_slice(part, options, _SECONDS, cancelled)
 
 
 def _cost(result: Build | CompileFailure, arch: str, launch: _Launch | None) -> Iterator[Cost]:

@@ -155,7 +155,7 @@ def _together(document: Document, kernels: list[Kernel], ends: float) -> list[Ro
         return []
     try:
         asked = [instance for name in names for instance in kernel_instances(document, name)]
-        part, built = compile_kernels(document, asked, _options(), (), max(ends - time.monotonic(), 1.0))
+        part, built = compile_kernels(document, asked, _options(), (), max(ends - time.monotonic(), 1.0), lenient=True)
     except (SliceError, UnknownKernel, RecursionError):
         return []
     if not isinstance(built, Build):
@@ -184,25 +184,35 @@ def _kernel(document: Document, kernel: Kernel, ends: float) -> Row:
     if left <= 0:
         return row | {"ended": "not reached", "message": "the time for this file was over"}
     try:
-        part, built = _compiled(document, kernel.qualified_name, min(left, _KERNEL_SECONDS))
+        part, built, named = _compiled(document, kernel.qualified_name, min(left, _KERNEL_SECONDS))
     except (SliceError, UnknownKernel) as error:
         return row | {"ended": "no slice", "message": str(error)}
     except RecursionError:
         return row | {"ended": "no slice", "message": "nested too deeply"}
-    notes = {"names": part.names, "dropped": part.dropped, "assumed": part.assumed, "context": Path(part.context).name}
+    notes = {
+        "named": named,
+        "names": part.names,
+        "dropped": part.dropped,
+        "assumed": part.assumed,
+        "context": Path(part.context).name,
+    }
     if isinstance(built, Build):
         return row | notes | {"ended": "compiled", "message": ""}
     return row | notes | {"ended": built.kind, "message": _said(built)}
 
 
-def _compiled(document: Document, name: str, seconds: float) -> tuple[Slice, Build | CompileFailure]:
-    """Every instance that is named, in one slice; where there is none, one with something put in."""
+def _compiled(document: Document, name: str, seconds: float) -> tuple[Slice, Build | CompileFailure, int]:
+    """The first instance that is named, or one with something put in; and how many are named, where all compile."""
     options = _options()
     try:
         names = kernel_instances(document, name)
     except SliceError:
-        return compile_kernels(document, (name,), options, (), seconds, stand_ins=STAND_INS)
-    return compile_kernels(document, names if len(names) > 1 else (name,), options, (), seconds)
+        return *compile_kernels(document, (name,), options, (), seconds, stand_ins=STAND_INS, lenient=True), 0
+    names = names if len(names) > 1 else (name,)
+    part, built = compile_kernels(document, names, options, (), seconds, lenient=True)
+    if isinstance(built, Build) or len(names) == 1:
+        return part, built, len(names)
+    return *compile_kernels(document, names[:1], options, (), seconds, lenient=True), 0
 
 
 def _said(failure: CompileFailure) -> str:

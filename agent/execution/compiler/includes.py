@@ -18,7 +18,7 @@ from attrs import field, frozen
 # unless that text ends a comment. NVRTC takes blanks, form feeds, carriage returns and comments around "#".
 _HASH = re.compile(r"#|%:|\?\?=")
 _WORD = re.compile(r"(?:include_next|include|import|embed)\b")
-_BLANKS = re.compile(r"\s*")
+_BLANKS = re.compile(r"(?:\s|\\\r?\n|\\\r)*")
 _REST = re.compile(r"[^\n\r]*")
 _OPERAND = re.compile(r"""(?:"(?P<quoted>[^"]*)"|<(?P<angled>[^>]*)>)""")
 # Thrust includes files whose names its own macros make up; a source that redefines one of these chooses the file.

@@ -12,6 +12,7 @@ from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, O
 from agent.execution.compiler.slices import SECONDS
 from agent.execution.process import never
 from agent.source.errors import SliceError, UnknownKernel
+from agent.source.pruning import LEFT_OUT
 from agent.source.slicing import Slice
 from agent.workload.program import Program
 
@@ -19,9 +20,16 @@ T = TypeVar("T")
 
 
 def build(
-    program: Program, options: Options, seconds: float = SECONDS, cancelled: Callable[[], bool] = never
+    program: Program,
+    options: Options,
+    seconds: float = SECONDS,
+    cancelled: Callable[[], bool] = never,
+    lenient: bool = False,
 ) -> Build | CompileFailure:
     """Compile the kernels that ``program``'s plan launches, and what they use. Bad source is a value, never raised.
+
+    The user's own program may be compiled ``lenient``-ly (see :func:`compile_kernels`); a rewrite of it with the
+    liberties that the original took, which are part of ``options``.
 
     ``entries`` and ``resources`` of the build are keyed by the kernels' names as the plan's launches have them.
     """
@@ -30,7 +38,7 @@ def build(
     folders = includes.search(path, translate(options.flags).includes, ()).explicit
     try:
         part, result = compile_kernels(
-            program.document, asked, options, [str(folder) for folder in folders], seconds, cancelled
+            program.document, asked, options, [str(folder) for folder in folders], seconds, cancelled, lenient=lenient
         )
     except (SliceError, UnknownKernel) as error:
         return CompileFailure("source", str(error), (Diagnostic("error", path, 0, str(error)),))
@@ -47,7 +55,7 @@ def _renamed(values: Mapping[str, T], names: tuple[tuple[str, str], ...]) -> dic
 
 def _remarks(part: Slice) -> tuple[Diagnostic, ...]:
     """What the slicer left out or changed: it explains an error that may follow from it."""
-    dropped = tuple(Diagnostic("warning", part.path, 0, text) for text in part.dropped)
+    dropped = tuple(Diagnostic("note" if LEFT_OUT in text else "warning", part.path, 0, text) for text in part.dropped)
     relaxed = tuple(
         Diagnostic("note", part.path, 0, f"constexpr function {name} is compiled as a device function")
         for name in part.relaxed

@@ -6,13 +6,26 @@ from attrs import field, frozen
 
 
 @frozen
+class Liberties:
+    """What was taken to compile a program whose flags nobody names: host ``constexpr`` functions in device code (as
+    with ``--expt-relaxed-constexpr``), its file read ``alone`` and not as one that includes it sees it, and items that
+    were left out, by their keys (see :func:`agent.source.pruning.key_of`)."""
+
+    relaxed_constexpr: bool = False
+    alone: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+@frozen
 class Options:
-    """``arch`` is ``sm_90``-like. ``flags`` are the user's own (defines, fast-math, register caps, include folders)."""
+    """``arch`` is ``sm_90``-like. ``flags`` are the user's own (defines, fast-math, register caps, include folders).
+    ``liberties`` are those that the original took: a rewrite of it may take the same, and no others."""
 
     arch: str = "sm_90"
     flags: tuple[str, ...] = ()
     fmad: bool = True
     optimised: bool = True
+    liberties: Liberties = Liberties()
 
 
 @frozen
@@ -55,6 +68,7 @@ class Build:
     compiler: str
     diagnostics: tuple[Diagnostic, ...]
     key: str
+    liberties: Liberties = Liberties()
 
 
 @frozen

@@ -96,7 +96,7 @@ def open_subject(
 def _built(document: Document, name: str, options: Options, cancelled: Callable[[], bool]) -> Build | CompileFailure:
     one = number(1)
     launch = Launch(name, (one, one, one), (one, one, one), number(0), ())
-    return build(Program(document, Plan((launch,)), "original"), options, cancelled=cancelled)
+    return build(Program(document, Plan((launch,)), "original"), options, cancelled=cancelled, lenient=True)
 
 
 def _subject(

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.usefixtures("nvrtc")
 
 
 def tried(code: str, *flags: str, **more: object) -> tuple[Slice, Build | CompileFailure]:
-    return compile_kernels(parse(code.encode(), "t.cu"), ["k"], Options(flags=flags), **more)  # type: ignore[arg-type]
+    how = {"lenient": True} | more
+    return compile_kernels(parse(code.encode(), "t.cu"), ["k"], Options(flags=flags), **how)  # type: ignore[arg-type]
 
 
 def test_what_fails_beside_the_kernel_is_left_out_and_said():
@@ -95,3 +96,22 @@ def test_types_that_a_librarys_header_brings():
     code = "#include <cublas_v2.h>\n__global__ void k(__nv_bfloat16* p) { p[0] = p[1] + p[2]; }\n"
     assert isinstance(tried(code)[1], Build)
     assert isinstance(tried(code.replace("cublas_v2", "stdio"))[1], CompileFailure)
+
+
+def test_a_rewrite_gets_the_liberties_of_its_original_and_no_others():
+    head = "#include <limits>\nstruct Logger { fmt::format text; };\n__device__ Logger* log_of(int);\n"
+    kernel = "__global__ void k(float* p) {{ p[0] = std::numeric_limits<float>::max() + {}; }}\nvoid* q = new Logger;\n"
+    strict = compile_kernels(parse((head + kernel.format(1)).encode(), "t.cu"), ["k"], Options())[1]
+    assert isinstance(strict, CompileFailure)
+    original = tried(head + kernel.format(1))[1]
+    assert isinstance(original, Build)
+    options = Options(liberties=original.liberties)
+    again = compile_kernels(parse((head + kernel.format(2)).encode(), "t.cu"), ["k"], options)[1]
+    assert isinstance(again, Build)
+    worse = head + "__device__ float helper() { return oops; }\n" + kernel.format("helper()")
+    assert isinstance(compile_kernels(parse(worse.encode(), "t.cu"), ["k"], options)[1], CompileFailure)
+
+
+def test_without_leniency_nothing_is_tried():
+    code = "#include <limits>\n__global__ void k(float* p) { p[0] = std::numeric_limits<float>::max(); }\n"
+    assert isinstance(tried(code, lenient=False)[1], CompileFailure)
