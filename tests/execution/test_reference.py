@@ -176,3 +176,10 @@ def test_without_a_card_it_is_not_timed(folder: Path) -> None:
     _, function = opened(say.Open(str(folder / "refs.py"), "two"))
     found = timed(function, say.Time((say.Tensor("x", "<f4", X.tobytes()),), {}, False, 3, 1 << 20))
     assert "sees no card" in found.problem and not found.seconds
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("compiled", [False, True])
+def test_it_is_timed_on_a_card(open_, compiled: bool) -> None:
+    found = open_("two").times({"x": ("<f4", X.tobytes())}, {"scale": 2.0}, compiled, 1 << 20)
+    assert isinstance(found, tuple) and all(0 < seconds < 1 for seconds in found), found
