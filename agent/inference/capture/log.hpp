@@ -49,16 +49,17 @@ class Record {
         return number(p.held).number(p.code).number(p.file);
     }
     std::string whole() const {
+        std::string out;
+        for (std::uint32_t head : {static_cast<std::uint32_t>(kind_), static_cast<std::uint32_t>(body_.size())})
+            out.append(reinterpret_cast<const char*>(&head), sizeof head);
+        out += body_;
         std::uint32_t sum = ~0u;  // CRC-32, as in zip files
-        for (unsigned char one : body_) {
+        for (unsigned char one : out) {
             sum ^= one;
             for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0xEDB88320u : 0);
         }
         sum = ~sum;
-        std::string out;
-        for (std::uint32_t head : {static_cast<std::uint32_t>(kind_), static_cast<std::uint32_t>(body_.size()), sum})
-            out.append(reinterpret_cast<const char*>(&head), sizeof head);
-        return out + body_;
+        return out.append(reinterpret_cast<const char*>(&sum), sizeof sum);
     }
 
   private:

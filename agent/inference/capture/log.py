@@ -2,7 +2,7 @@
 
 A folder holds ``PID.log`` for each process (``PID.1.log`` where it replaced itself by another program) and the contents
 of buffers in ``PID-NUMBER.raw``. All numbers are little-endian. A log begins with ``CLSPCAP1`` and the process id
-(u32). Then come records: kind, length and check sum (u32 each; CRC-32 of the body), and the body:
+(u32). Then come records: kind and length of the body (u32 each), the body, and the check sum of all that (u32, CRC-32).
 
 ====  =========  =====================================================================================================
 kind  record     body
@@ -56,7 +56,8 @@ MOST = 1 << 16
 
 _LAYOUTS = ("driver", "file", "unknown")
 _MEMORY = struct.Struct("<QQQIIiIIQ")
-_HEAD = struct.Struct("<III")
+_HEAD = struct.Struct("<II")
+_SUM = struct.Struct("<I")
 
 T = TypeVar("T")
 
@@ -180,9 +181,11 @@ def _content(path: Path) -> bytes:
 def _records(cursor: _Cursor, told: _Told) -> None:
     while cursor.at < len(cursor.data):
         try:
-            kind, length, checksum = _HEAD.unpack(cursor.take(_HEAD.size))
+            head = cursor.take(_HEAD.size)
+            kind, length = _HEAD.unpack(head)
             body = cursor.take(length)
-            if zlib.crc32(body) != checksum or kind not in _RECORDS:
+            (checksum,) = _SUM.unpack(cursor.take(_SUM.size))
+            if zlib.crc32(body, zlib.crc32(head)) != checksum or kind not in _RECORDS:
                 raise _Torn
             _RECORDS[kind](_Cursor(body), told)
         except _Torn:

@@ -12,7 +12,8 @@ def log(*records: bytes, pid: int = 42) -> bytes:
 
 
 def record(kind: int, body: bytes) -> bytes:
-    return struct.pack("<III", kind, len(body), zlib.crc32(body)) + body
+    whole = struct.pack("<II", kind, len(body)) + body
+    return whole + struct.pack("<I", zlib.crc32(whole))
 
 
 def text(value: str | bytes) -> bytes:
