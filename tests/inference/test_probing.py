@@ -352,6 +352,16 @@ int main() {
     assert not any("blocks of" in note for note in found.notes)
 
 
+def test_a_size_that_a_directive_states_is_kept() -> None:
+    text = kernel(
+        "const float* x, float* y, int n", "if (i < n) y[i] = x[i];", "// cuda-lsp: workload\n//   size n = 5000"
+    )
+    found = probed(text)
+    assert found.workload is not None
+    assert [(size.name, size.value) for size in found.workload.sizes] == [("n", 5000)]
+    assert not any("are ours" in note for note in found.notes)
+
+
 # Any affine access ----------------------------------------------------------------------------------------------------
 
 _STRIDES = ("1", "2", "3", "n", "m", "n + 2", "n * m")

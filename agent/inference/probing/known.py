@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
+from agent.workload.directive import partial_sizes
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.expression import Expression, ExpressionError
 from agent.workload.plan import Launch
@@ -33,9 +35,17 @@ class Known:
 
 
 def known(document: Document, kernel: Kernel) -> Known:
-    """Nothing where no launch of the kernel is found."""
+    """Sizes that a directive states, and what the launch says; no more than those where none is found."""
+    stated: Mapping[str, Any] = partial_sizes(document, kernel) or {}
+    told = _of_launch(document, kernel, stated)
+    scalars = {parameter.name for parameter in kernel.parameters if not parameter.pointer_depth}
+    own = {name: value for name, value in stated.items() if name in scalars}
+    return evolve(told, arguments={**told.arguments, **own}, written=told.written - own.keys())
+
+
+def _of_launch(document: Document, kernel: Kernel, stated: Mapping[str, Any]) -> Known:
     try:
-        found = infer(document, kernel)
+        found = infer(document, kernel, stated)
     except NoWorkload as error:
         return _from_draft(kernel, error.draft)
     launch = next((one for one in found.plan.launches() if split_name(one.kernel)[0] == kernel.qualified_name), None)
