@@ -29,7 +29,7 @@ SLICE = 0.1
 PATIENCE = 60.0
 """Seconds for one piece of work or one answer, after which the process is taken for stuck."""
 DEATHS = 5
-"""So many processes may die before there is no index."""
+"""So many processes in a row may die before one has read everything; then there is no index."""
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +148,7 @@ class Indexer:
             self._next = progress.next
             if progress.ended:
                 self.stop_building()
+                self._deaths = 0
             self._progressed(progress)
 
     def _close(self) -> None:

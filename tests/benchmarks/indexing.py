@@ -30,6 +30,7 @@ MIB = 1 << 20
 LINE = "    float extra = x[row * cols + t] + 1.0f; // and more"
 PLACE = "    s[t] = sum;"
 URI = "untitled:typed.cu"
+KEYS = 10
 QUERIES = ("reduce", "kernel", "")
 
 
@@ -89,18 +90,21 @@ def _build(name: str, work: Path) -> None:
 
 
 def _type_until_known(client: StdioClient, line: int) -> tuple[list[float], list[float]]:
-    """Seconds of each key, and of a question after every fourth."""
+    """Seconds of each key, and of a question after every :data:`KEYS`."""
     keys = Keys(client, URI)
     pressed: list[float] = []
     asked: list[float] = []
-    while not (pressed and len(pressed) % 4 == 0 and _symbols(client, MARK)):
+    known = False
+    while not known:
         column = len(pressed)
         began = time.perf_counter()
         keys.press({"line": line, "character": column}, LINE[column % len(LINE)])
         pressed.append(time.perf_counter() - began)
-        if column % 4 == 0:
-            asked.append(_asked(client, "main"))
         time.sleep(PAUSE)
+        if len(pressed) % KEYS == 0:
+            began = time.perf_counter()
+            known = bool(_symbols(client, MARK))
+            asked.append(time.perf_counter() - began)
     return pressed, asked
 
 

@@ -11,7 +11,7 @@ import pytest
 from lsprotocol import types
 
 from cuda_lsp.indexing import client
-from cuda_lsp.indexing.client import DEATHS, Indexer
+from cuda_lsp.indexing.client import Indexer
 from cuda_lsp.indexing.messages import SYMBOLS, Answer, Progress, Question
 from cuda_lsp.session import Session, Snapshot
 from tests.server.test_jobs import gone, soon
@@ -96,24 +96,25 @@ def test_a_file_that_ends_the_process_is_passed_over(tmp_path: Path, monkeypatch
     async def scene(indexer: Indexer, told: list[Progress]) -> None:
         indexer.look([folder])
         await knows(indexer, "a", "c")
-        deaths = indexer._deaths
-        assert 1 <= deaths < DEATHS
+        survivor = indexer.pid
         indexer.look([folder])
         write(tmp_path / "w", d="__global__ void d() {}")
         await knows(indexer, "a", "c", "d")
-        assert indexer._deaths == deaths
+        assert indexer.pid == survivor
 
     run(tmp_path, monkeypatch, scene, "tests.indexing.fragile")
 
 
-def test_a_text_that_ends_the_process_costs_its_answers_and_in_the_end_the_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_ends_the_process_costs_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "w", a="__global__ void a() {}")
     text = opened("__global__ void poison() {}")
 
     async def scene(indexer: Indexer, told: list[Progress]) -> None:
-        for _ in range(DEATHS + 2):
+        indexer.look([folder])
+        for _ in range(3):
+            await knows(indexer, "a")
             assert await asyncio.wait_for(names(indexer, text), 60) == []
+        await knows(indexer, "a")
 
     run(tmp_path, monkeypatch, scene, "tests.indexing.fragile")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuda_lsp.indexing import shelves
@@ -173,6 +173,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]
     yield (tmp_path_factory.mktemp("w") for _ in iter(int, 1))
 
 
+@settings(max_examples=40)
 @given(STEPS)
 def test_after_any_changes_it_is_as_if_made_anew(
     folders: Iterator[Path], steps: list[tuple[str, str, str | None]]
