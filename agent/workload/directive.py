@@ -90,14 +90,19 @@ def read_directive(document: Document, kernel: Kernel) -> Workload | None:
     return workload
 
 
-def partial_sizes(document: Document, kernel: Kernel) -> dict[str, int] | None:
-    """The sizes of a directive that states nothing else, as answers to what the host code leaves open; else None."""
+def partial_sizes(document: Document, kernel: Kernel) -> dict[str, int | float] | None:
+    """The sizes and constants of a directive that states nothing else, as answers to what the host code leaves open;
+    else None."""
     statement = find_directive(document, kernel)
     if statement is None:
         return None
     told = read_statements(statement.text, kernel.qualified_name, Origin("directive", statement.line), statement.line)
-    others = (told.plan.steps, told.buffers, told.constants, told.plan.scratch, told.plan.locals)
-    return {size.name: size.value for size in told.sizes} if told.sizes and not any(others) else None
+    others = (told.plan.steps, told.buffers, told.plan.scratch, told.plan.locals)
+    numbers = {part.name: part.value.constant for part in told.constants}
+    if not (told.sizes or numbers) or any(others) or None in numbers.values():
+        return None
+    answers: dict[str, int | float] = {size.name: size.value for size in told.sizes}
+    return answers | {name: value for name, value in numbers.items() if value is not None}
 
 
 def format_directive(workload: Workload, indent: str = "") -> str:

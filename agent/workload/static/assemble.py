@@ -16,6 +16,7 @@ from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Sw
 from agent.workload.static import arguments, contents, passing, sizing
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
+from agent.workload.static.refusal import BLANK, refusal
 from agent.workload.static.state import Facts, State
 from agent.workload.static.usage import Usage, device_symbols, usage
 from agent.workload.static.values import (
@@ -31,9 +32,7 @@ from agent.workload.static.values import (
     Unknown,
     Value,
 )
-from agent.workload.workload import Access, Buffer, Constant, Origin, Workload
-
-BLANK = "__open__"
+from agent.workload.workload import Access, Buffer, Origin, Workload
 
 
 @define
@@ -336,7 +335,7 @@ def _finish(
         origin=Origin("launch", item.line), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
     if draft.questions:
-        raise _refusal(kernel, draft, found)
+        raise refusal(kernel, draft, found)
     try:
         bind(found, found.plan, None, draft.document)
     except WorkloadError as error:
@@ -344,38 +343,6 @@ def _finish(
             f"the launch at {draft.facts.at(item.line)} cannot run: {error.message}", (), item.line, draft_text(found)
         ) from None
     return sizing.shortened(found, draft.facts.generated)
-
-
-def _refusal(kernel: Kernel, draft: Draft, found: Workload) -> NoWorkload:
-    if draft.barred:
-        return _unlaunchable(kernel, draft.barred)
-    shown = [
-        f"{question}: {reason}" + (f" ({draft.facts.at(line)})" if line else "")
-        for question, reason, line in draft.questions
-    ]
-    message = f"no workload for `{kernel.name}`; not known: {'; '.join(shown[:4])}"
-    if len(shown) > 4:
-        message += f"; and {len(shown) - 4} more"
-    return NoWorkload(
-        message,
-        tuple(f"{question}?" for question, _, _ in draft.questions),
-        draft.questions[0][2] or kernel.line,
-        draft_text(found, tuple(draft.open_roots)),
-    )
-
-
-def _unlaunchable(kernel: Kernel, barred: dict[str, int]) -> NoWorkload:
-    """Neither questions nor a draft: what would be filled in could not be passed."""
-    return NoWorkload(f"no workload for `{kernel.name}`: {'; '.join(barred)}", (), next(iter(barred.values())))
-
-
-def unlaunchable(document: Document, kernel: Kernel) -> NoWorkload | None:
-    """What bars every launch of a kernel that nothing launches; None where one can be written down."""
-    named = {template.name for template in kernel.template}
-    fixed = [one for one in kernel.parameters if one.element not in named or one.pointer_depth > 1]
-    told = (passing.barred(document, kernel, one, types.parameter_dtype(document, kernel, one, ())) for one in fixed)
-    barred = {why: kernel.line for why in told if why}
-    return _unlaunchable(kernel, barred) if barred else None
 
 
 def _usage(name: str, draft: Draft) -> Usage | None:
@@ -457,29 +424,3 @@ def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | No
         domain = contents.symbol_domain(name, dtype, extent, access, initial, draft, usages)
         found.append(Buffer(name, dtype, extent, access, domain, Origin("symbol", line), symbol=True, host=name))
     return found
-
-
-def blank_draft(document: Document, kernel: Kernel) -> str:
-    """A directive for a kernel that nothing launches: everything that only the user knows is a blank."""
-    hole = name_of(BLANK)
-    buffers, arguments = [], []
-    how = usage(document, kernel)
-    for parameter in kernel.parameters:
-        arguments.append(name_of(parameter.name))
-        if parameter.pointer_depth:
-            dtype = types.parameter_dtype(document, kernel, parameter, ()) or "f32"
-            access = (
-                Access.IN
-                if parameter.name not in how.written
-                else Access.INOUT
-                if parameter.name in how.read
-                else Access.OUT
-            )
-            buffers.append(
-                Buffer(parameter.name, dtype, hole, access, contents.plain(dtype), Origin("signature", kernel.line))
-            )
-    scalars = [p for p in kernel.parameters if not p.pointer_depth]
-    constants = tuple(Constant(p.name, hole, Origin("signature", kernel.line)) for p in scalars)
-    one = number(1)
-    launch = Launch(kernel.qualified_name, (hole, one, one), (hole, one, one), number(0), tuple(arguments))
-    return draft_text(Workload(kernel.qualified_name, (), constants, tuple(buffers), Plan((launch,))))

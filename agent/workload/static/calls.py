@@ -13,8 +13,11 @@ from agent.workload import dtypes
 from agent.workload.expression import number
 from agent.workload.static import arguments, conversion, hints, launching, library, parts, runtime
 from agent.workload.static import evaluate as ev
+from agent.workload.static.combining import combine
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
 from agent.workload.static.values import (
+    ONE,
+    ZERO,
     Content,
     Dim3,
     Distribution,
@@ -72,7 +75,7 @@ def call(node: Node, facts: Facts, state: State) -> Value:
 
 
 def _cast(type_text: str, given: list[Node], facts: Facts, state: State) -> Value:
-    return conversion.convert(ev.evaluate(given[0], facts, state), type_text, facts) if given else ev.ZERO
+    return conversion.convert(ev.evaluate(given[0], facts, state), type_text, facts) if given else ZERO
 
 
 def follow(function: Function, callee: str, given: list[Node], facts: Facts, state: State) -> Value:
@@ -152,7 +155,7 @@ def _macro(macro: Macro, node: Node, given: list[Node], facts: Facts, state: Sta
     statement = "{" in body or ";" in body
     if statement and "<<<" not in body:
         values = [ev.evaluate(part, facts, state) for part in given]
-        return values[0] if values else ev.ZERO
+        return values[0] if values else ZERO
     expanded = _expanded(parameters or "", body, [facts.node_text(part) for part in given])
     facts.calls += 1
     try:
@@ -180,7 +183,7 @@ def _run_text(text: str, line: int, facts: Facts, state: State) -> Value:
         return Unknown("a macro that is not followed", line)
     with facts.reading(source, line):
         run(body, facts, state)
-    return ev.ZERO
+    return ZERO
 
 
 def new(node: Node, facts: Facts, state: State) -> Value:
@@ -188,7 +191,7 @@ def new(node: Node, facts: Facts, state: State) -> Value:
     type_node, declarator = child(node, "type"), child(node, "declarator")
     element = facts.type_text(type_node) if type_node is not None else ""
     length_node = child(declarator, "length") if declarator is not None else None
-    length = ev.evaluate(length_node, facts, state) if length_node is not None else ev.ONE
+    length = ev.evaluate(length_node, facts, state) if length_node is not None else ONE
     content = Content("zeros" if child(node, "arguments") is not None else "fresh")
     return host_memory("new", times_size(length, element, facts), element, facts.line(node), content, facts, state)
 
@@ -206,13 +209,13 @@ def times_size(count: Value, element: str, facts: Facts) -> Value:
     dtype = facts.dtype(element)
     if dtype is None:
         return Unknown(f"the size of `{element}` is not known")
-    return ev.combine("*", count, Scalar(number(dtypes.size_of(dtype))))
+    return combine("*", count, Scalar(number(dtypes.size_of(dtype))))
 
 
 def forget(value: Value, reason: str, line: int, facts: Facts, state: State) -> None:
     """Something may have changed what ``value`` points to."""
     if isinstance(value, Ref):
-        state.cells[value.cell] = Unknown(reason, line)
+        state.cells[value.cell] = facts.opened(value.cell, reason, line)
         parts.forget(value.cell, reason, line, facts, state)
     elif isinstance(value, Pointer):
         parts.refill(value.memory, Content("external"), facts, state)
@@ -265,7 +268,7 @@ def dim3_of(value: Value) -> Dim3 | Unknown:
     if isinstance(value, Dim3 | Unknown):
         return value
     if isinstance(value, Scalar):
-        return Dim3(value, ev.ONE, ev.ONE)
+        return Dim3(value, ONE, ONE)
     return Unknown("it is no grid")
 
 

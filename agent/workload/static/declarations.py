@@ -9,8 +9,9 @@ from agent.source.nodes import field as child
 from agent.workload.expression import number
 from agent.workload.static import arguments, calls, hints, library, members, parts
 from agent.workload.static import evaluate as ev
+from agent.workload.static.combining import combine
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Content, Pointer, Record, Scalar, Unknown, Value
+from agent.workload.static.values import ONE, Content, Pointer, Record, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
 _STORAGE = re.compile(
@@ -40,7 +41,7 @@ def declare_enumerators(facts: Facts, state: State) -> None:
         value: Value = Scalar(number(-1))
         for part in descendants(node, "enumerator"):
             name_node, told = child(part, "name"), child(part, "value")
-            value = ev.evaluate(told, facts, state) if told is not None else ev.combine("+", value, ev.ONE)
+            value = ev.evaluate(told, facts, state) if told is not None else combine("+", value, ONE)
             if name_node is None:
                 continue
             name = facts.node_text(name_node)
@@ -160,7 +161,7 @@ def _array(node: Node) -> Node | None:
 def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | None, facts: Facts, state: State) -> None:
     """``float h[n][m];``: a host memory of its own."""
     line = facts.line(inner)
-    count: Value = ev.ONE
+    count: Value = ONE
     node: Node | None = inner
     stars = 0
     while node is not None and node.type in ("array_declarator", "pointer_declarator"):
@@ -170,10 +171,10 @@ def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | No
             size = child(node, "size")
             listed = _listed(value_node)
             extent = ev.evaluate(size, facts, state) if size is not None else Scalar(number(max(1, len(listed))))
-            count = ev.combine("*", count, extent)
+            count = combine("*", count, extent)
         node = child(node, "declarator")
     element = type_text + "*" * stars
-    nbytes = ev.combine("*", count, Scalar(number(8))) if stars else calls.times_size(count, type_text, facts)
+    nbytes = combine("*", count, Scalar(number(8))) if stars else calls.times_size(count, type_text, facts)
     pointer = calls.host_memory("array", nbytes, element, line, Content("fresh"), facts, state, name)
     if value_node is not None:
         state.contents[pointer.memory] = _initialised(value_node, count, facts, state) if not stars else Content("host")

@@ -4,7 +4,9 @@ from agent.workload.directive import format_directive
 from agent.workload.workload import Workload
 
 
-def draft_text(workload: Workload, open_sizes: tuple[str, ...] = ()) -> str:
-    """The directive of a workload in which what is not known is written ``?``."""
+def draft_text(workload: Workload, open_sizes: tuple[str, ...] = (), open_numbers: frozenset[str] = frozenset()) -> str:
+    """The directive of a workload in which what is not known is written ``?``. Of ``open_sizes`` those in
+    ``open_numbers`` are constants: nothing is as large as they are."""
     first, *rest = format_directive(workload).replace("__open__", "?").splitlines(keepends=True)
-    return "".join([first, *(f"//   size     {name} = ?\n" for name in open_sizes), *rest])
+    asked = (f"//   {'const   ' if name in open_numbers else 'size    '} {name} = ?\n" for name in open_sizes)
+    return "".join([first, *asked, *rest])

@@ -8,12 +8,16 @@ from tree_sitter import Node
 from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.workload.arithmetic import FUNCTIONS
-from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, number
+from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, hints, options, parts, streams
+from agent.workload.static import arguments, calls, options, parts, streams
+from agent.workload.static.combining import combine
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
+from agent.workload.static.properties import property_value
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
+    ONE,
+    ZERO,
     Dim3,
     Lambda,
     Pointer,
@@ -27,9 +31,6 @@ from agent.workload.static.values import (
     Value,
 )
 from agent.workload.workload import Origin
-
-ONE = Scalar(number(1))
-ZERO = Scalar(number(0))
 
 # What the standard headers define. RAND_MAX is glibc's.
 _BUILTIN: Mapping[str, Value] = {
@@ -45,18 +46,6 @@ _BUILTIN: Mapping[str, Value] = {
     "M_PI": Scalar(number(3.141592653589793)),
     "INFINITY": Scalar(number(float("inf"), True)),
     "warpSize": Scalar(number(32)),
-}
-
-# For a program that asks: the H200's (CUDA C++ Programming Guide, compute capability 9.0; H200 datasheet).
-PROPERTIES: Mapping[str, int] = {
-    "multiProcessorCount": 132,
-    "maxThreadsPerBlock": 1024,
-    "maxThreadsPerMultiProcessor": 2048,
-    "warpSize": 32,
-    "sharedMemPerBlock": 49152,
-    "regsPerBlock": 65536,
-    "major": 9,
-    "minor": 0,
 }
 
 
@@ -178,38 +167,6 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
     return combine(op, left, right)
 
 
-def combine(op: str, left: Value, right: Value) -> Value:
-    """``left op right`` for numbers, pointers and random numbers."""
-    if isinstance(left, Text) and isinstance(right, Text) and (told := options.operator(op, left, right)) is not None:
-        return told
-    if isinstance(left, Random) or isinstance(right, Random):
-        return hints.combine_random(op, left, right)
-    if arguments.is_argv(left) or arguments.is_argv(right):
-        return Unknown("it is a part of the command line")
-    if isinstance(left, Unknown):
-        return left
-    if isinstance(right, Unknown):
-        return right
-    if isinstance(left, Pointer | Ref) or isinstance(right, Pointer | Ref):
-        return _pointer_arithmetic(op, left, right)
-    if isinstance(left, Scalar) and isinstance(right, Scalar) and op in PRECEDENCE:
-        return Scalar(build(op, (left.expression, right.expression)))
-    return Unknown(f"`{op}` of what is no number")
-
-
-def _pointer_arithmetic(op: str, left: Value, right: Value) -> Value:
-    if op in ("==", "!="):
-        null = ZERO in (left, right)
-        return Scalar(number(int(op == "!="))) if null else Unknown("two pointers are compared")
-    if op in ("&&", "||"):
-        return combine(op, *(ONE if isinstance(part, Pointer | Ref) else part for part in (left, right)))
-    if op == "+" and isinstance(right, Pointer) and isinstance(left, Scalar):
-        left, right = right, left
-    if op in "+-" and isinstance(left, Pointer) and isinstance(right, Scalar):
-        return Pointer(left.memory, build(op, (left.offset, right.expression)), left.element)
-    return Unknown("pointer arithmetic that is not followed")
-
-
 def _unary(node: Node, facts: Facts, state: State) -> Value:
     operand_node = child(node, "argument")
     if operand_node is None:
@@ -314,21 +271,12 @@ def _field(node: Node, facts: Facts, state: State) -> Value:
         axes: Mapping[str, Value] = {"x": owner.x, "y": owner.y, "z": owner.z}
         return axes.get(name, Unknown(f"a dim3 has no `{name}`"))
     if isinstance(owner, Properties):
-        return _property(name, facts.line(node), facts)
+        return property_value(name, facts.line(node), facts)
     cell = _member_cell(node, facts, state)
     if cell is None:
         return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
     held = state.cells.get(cell, Unknown(f"`{facts.names[cell]}` has no value yet", facts.line(node)))
     return parts.record(cell, held, facts)
-
-
-def _property(name: str, line: int, facts: Facts) -> Value:
-    if name not in PROPERTIES:
-        return Unknown(f"it is the device's `{name}`", line)
-    note = f"device property `{name}` is taken to be {PROPERTIES[name]}, the H200's"
-    if note not in facts.notes:
-        facts.notes.append(note)
-    return Scalar(number(PROPERTIES[name]))
 
 
 def subscript(node: Node, facts: Facts, state: State) -> tuple[Value, Value]:
@@ -463,6 +411,10 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
         state.cells[cell] = Unknown("it is a struct", line)
         return
     parts.forget(cell, f"`{facts.names[cell]}` is set as a whole", line, facts, state)
+    if isinstance(value, Unknown) and not arguments.is_asked(value) and not value.reason.endswith("has no value yet"):
+        opened = facts.opened(cell, value.reason, value.line or line)
+        state.cells[cell] = opened if isinstance(opened, Scalar) else value
+        return
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
         value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):

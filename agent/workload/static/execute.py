@@ -185,7 +185,7 @@ def merge(outcomes: list[State], facts: Facts, state: State) -> None:
         values = [outcome.cells.get(cell) for outcome in outcomes]
         same = all(value == values[0] for value in values) and values[0] is not None
         reason = f"`{facts.names[cell]}` depends on a condition that is not known"
-        state.cells[cell] = values[0] if same and values[0] is not None else Unknown(reason)
+        state.cells[cell] = values[0] if same and values[0] is not None else facts.opened(cell, reason, None)
     for memory in set().union(*(outcome.contents for outcome in outcomes)):
         held = [outcome.contents.get(memory) for outcome in outcomes]
         chosen = next((content for content in held if content != state.contents.get(memory)), held[0])

@@ -12,7 +12,7 @@ from agent.source.nodes import descendants
 from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.joined.headers import with_headers
-from agent.workload.static import arguments, assemble, options
+from agent.workload.static import arguments, assemble, options, refusal
 from agent.workload.static.declarations import declare, declare_enumerators, free_parameter
 from agent.workload.static.execute import is_interesting, run_body
 from agent.workload.static.run_line import RunLine, run_lines
@@ -22,7 +22,7 @@ from agent.workload.static.values import Item, LaunchItem, LoopItem
 from agent.workload.workload import Workload
 
 
-def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None = None) -> Workload:
+def infer(document: Document, kernel: Kernel, answers: Mapping[str, int | float] | None = None) -> Workload:
     """The workload that the host code of the same file gives ``kernel``.
 
     ``answers`` are numbers that the user told for names which the file leaves open. Raises NoWorkload with questions
@@ -35,7 +35,7 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
     if read is None:
         message = f"`{kernel.name}` stands in a branch of `#if` that is not compiled; write a directive above it"
         question = f"launch of `{kernel.name}`?"
-        raise NoWorkload(message, (question,), kernel.line, assemble.blank_draft(document, kernel))
+        raise NoWorkload(message, (question,), kernel.line, refusal.blank_draft(document, kernel))
     try:
         found = unit.placed(_found(unit, read, dict(answers or {})))
         bind(found, found.plan, None, document)
@@ -46,8 +46,8 @@ def infer(document: Document, kernel: Kernel, answers: Mapping[str, int] | None 
     return evolve(found, flags=tuple(_flags(unit)))
 
 
-def _found(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> Workload:
-    if (barred := assemble.unlaunchable(unit.document, kernel)) is not None:
+def _found(unit: Unit, kernel: Kernel, answers: dict[str, int | float]) -> Workload:
+    if (barred := refusal.unlaunchable(unit.document, kernel)) is not None:
         raise barred
     facts, reached = trace(unit, kernel, answers)
     sites = list(candidates(facts.items, kernel.name))
@@ -77,7 +77,7 @@ def _openness(error: NoWorkload) -> tuple[bool, int]:
     return not error.draft, len(error.questions)
 
 
-def trace(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, str]:
+def trace(unit: Unit, kernel: Kernel, answers: dict[str, int | float]) -> tuple[Facts, str]:
     """Read the host code from its entry: ``main`` where it leads to a launch in one of the runs in the Makefile, else
     the outermost function that does."""
     document = unit.document
@@ -94,7 +94,7 @@ def trace(unit: Unit, kernel: Kernel, answers: dict[str, int]) -> tuple[Facts, s
 
 
 @functools.lru_cache(maxsize=4)
-def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int], ...], command: RunLine | None) -> Facts:
+def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int | float], ...], command: RunLine | None) -> Facts:
     """What reading from an entry finds, for all kernels of the program."""
     document = unit.document
     names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
@@ -196,7 +196,7 @@ def candidates(
 def _no_launch(unit: Unit, kernel: Kernel, entry: str) -> NoWorkload:
     document = unit.document
     sites = [site for site in document.launches if site.kernel == kernel.name]
-    draft = assemble.blank_draft(document, kernel)
+    draft = refusal.blank_draft(document, kernel)
     if not sites:
         message = f"nothing in this file launches `{kernel.name}`; write a directive above it that says how it is run"
         return NoWorkload(message, (f"launch of `{kernel.name}`?",), kernel.line, draft)

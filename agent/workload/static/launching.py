@@ -6,7 +6,7 @@ from agent.source.nodes import field as child
 from agent.workload.static import calls, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Content, LaunchItem, Pointer, Unknown, Value
+from agent.workload.static.values import ZERO, Content, LaunchItem, Pointer, Unknown, Value
 from agent.workload.types import split_name
 
 
@@ -27,7 +27,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
             tuple(_template_argument(text, facts.line(node), facts, state) for text in template),
             grid,
             block,
-            ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ev.ZERO,
+            ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ZERO,
             values,
             facts.line(node),
             dict(state.contents),
@@ -39,7 +39,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
         if isinstance(value, Pointer):
             domain = state.contents[value.memory].domain
             parts.refill(value.memory, Content("kernel", domain), facts, state)
-    return ev.ZERO
+    return ZERO
 
 
 def _dimension(node: Node, facts: Facts, state: State) -> Value:

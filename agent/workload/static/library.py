@@ -12,6 +12,8 @@ from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import (
+    ONE,
+    ZERO,
     Content,
     Dim3,
     Memory,
@@ -94,13 +96,13 @@ def _swap(given: list[Node], facts: Facts, state: State) -> Value:
     first, second = (ev.cell_of(part, facts, state) for part in given)
     if first is not None and second is not None:
         state.cells[first], state.cells[second] = state.cells[second], state.cells[first]
-    return ev.ZERO
+    return ZERO
 
 
 def make_dim3(values: list[Value]) -> Value:
     if len(values) == 1 and isinstance(values[0], Dim3):
         return values[0]
-    x, y, z = [*(ev.as_scalar(value) for value in values), ev.ONE, ev.ONE, ev.ONE][:3]
+    x, y, z = [*(ev.as_scalar(value) for value in values), ONE, ONE, ONE][:3]
     return Dim3(x, y, z)
 
 
@@ -147,8 +149,8 @@ def container(type_text: str, name: str, values: list[Value], line: int, facts: 
     else:
         size = calls.times_size(values[0], element, facts)
         nbytes = size.expression if isinstance(size, Scalar) else Unknown("its size is not known", line)
-        filled = values[1] if len(values) > 1 else ev.ZERO
-        content = Content("zeros") if filled == ev.ZERO else Content("host", hints.domain_of(filled, facts))
+        filled = values[1] if len(values) > 1 else ZERO
+        content = Content("zeros") if filled == ZERO else Content("host", hints.domain_of(filled, facts))
     memory = Memory(name, space, nbytes, element, line, f"{kind}<{element}>")
     return Pointer(facts.allocate(memory, content, state), number(0), element)
 
@@ -175,14 +177,14 @@ def method(node: Node, callee: Node, given: list[Node], facts: Facts, state: Sta
             made = container(f"{held.how}", held.name, values, held.line, facts, state)
             if cell is not None and made is not None:
                 state.cells[cell] = made
-            return ev.ZERO
+            return ZERO
         if name in ("push_back", "emplace_back", "insert", "reserve", "clear"):
             parts.refill(owner.memory, Content("external"), facts, state)
             if name != "reserve" and owner_node is not None:
                 calls_cell = ev.cell_of(owner_node, facts, state)
                 if calls_cell is not None:
                     state.cells[calls_cell] = Unknown("a vector that grows", line)
-            return ev.ZERO
+            return ZERO
     for value in values:
         calls.forget(value, f"`{name}` sets it", line, facts, state)
     return Unknown(f"`{name}` of an object is not followed", line)
@@ -192,7 +194,7 @@ def _count(owner: Pointer, line: int, facts: Facts) -> Value:
     memory = facts.memories[owner.memory]
     if isinstance(memory.nbytes, Unknown):
         return memory.nbytes
-    size = calls.times_size(ev.ONE, memory.element, facts)
+    size = calls.times_size(ONE, memory.element, facts)
     if not isinstance(size, Scalar):
         return size
     return Scalar(divided(memory.nbytes, int(size.expression.integer({}))))
@@ -201,11 +203,11 @@ def _count(owner: Pointer, line: int, facts: Facts) -> Value:
 def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     target = values[0] if values else None
     if not isinstance(target, Pointer):
-        return ev.ZERO
+        return ZERO
     domain: Domain | None = None
     if bare in ("fill", "fill_n", "memset") and len(values) >= 3:
         domain = hints.domain_of(values[1] if bare == "memset" else values[2], facts)
-        if bare == "memset" and values[1] != ev.ZERO:
+        if bare == "memset" and values[1] != ZERO:
             domain = None
     elif bare in ("iota", "sequence"):
         domain = Domain("iota", given=True)
@@ -213,8 +215,8 @@ def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: S
         domain = state.contents[values[1].memory].domain
     elif bare == "copy" and len(values) == 3:
         calls.forget(values[2], "`copy` sets it", facts.line(node), facts, state)
-        return ev.ZERO
+        return ZERO
     if domain is not None and domain.kind == "constant" and target.offset != number(0):
         domain = None
     parts.refill(target.memory, Content("host", domain), facts, state)
-    return ev.ZERO
+    return ZERO

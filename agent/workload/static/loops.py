@@ -125,7 +125,7 @@ def _walk_elements(node: Node, facts: Facts, state: State) -> None:
 
 def _forget(changed: list[int], line: int, facts: Facts, state: State) -> None:
     for cell in changed:
-        state.cells[cell] = Unknown(f"`{facts.names[cell]}` changes in the loop at {facts.at(line)}", line)
+        state.cells[cell] = facts.opened(cell, f"`{facts.names[cell]}` changes in the loop at {facts.at(line)}", line)
 
 
 def _assigned(node: Node, facts: Facts, state: State) -> list[int]:
@@ -169,7 +169,7 @@ def _reference_arguments(call: Node, facts: Facts) -> list[Node | None]:
 def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> None:
     """Launches, allocations or transfers in a loop."""
     line = facts.line(node)
-    memories = len(facts.memories)
+    memories, roots = len(facts.memories), dict(facts.roots)
     turn = _symbolic_turn(node, changed, facts, state)
     item = _as_repeat(node, turn, changed, facts, state) if turn is not None else None
     early = _later_launches(turn) if item is None and turn is not None else []
@@ -177,7 +177,7 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
         item = early
     if item is None:
         facts.forget_symbols(set(turn.symbols.values()) if turn is not None else set(), memories)
-        turn = None
+        turn, facts.roots = None, roots
         items, after = _first_turn(node, facts, state)
     elif isinstance(item, LoopItem):
         items, after = [item], turn.state if turn is not None else state

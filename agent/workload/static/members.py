@@ -11,7 +11,7 @@ from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
 from agent.workload.static import parts
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Value
+from agent.workload.static.values import ZERO, Value
 
 
 @frozen
@@ -45,7 +45,7 @@ def _value(member: Member, told: dict[str, Node], listed: bool, facts: Facts, st
     if member.name in told:
         return ev.evaluate(told[member.name], facts, state)
     if member.default is None:
-        return ev.ZERO if listed else None
+        return ZERO if listed else None
     with facts.original_text():
         return ev.evaluate(member.default, facts, state)
 

@@ -4,7 +4,7 @@ from agent.workload.expression import number
 from agent.workload.static import arguments, calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Ref, Scalar, Text, Unknown, Value
+from agent.workload.static.values import ONE, Ref, Scalar, Text, Unknown, Value
 from agent.workload.workload import Origin
 
 ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
@@ -108,7 +108,7 @@ def scanned(values: list[Value], line: int, facts: Facts, state: State) -> Value
         where = facts.command.where if facts.command is not None else ""
         if whole is not None:
             ev.set_cell(targets[0].cell, Scalar(number(whole)), facts, state, line, Origin("run line", line, where))
-            return ev.ONE
+            return ONE
     for value in targets:
         if isinstance(value, Ref) and isinstance(source, Unknown) and arguments.is_argument(source):
             ev.set_cell(value.cell, Unknown(arguments.MARK + source.reason, line), facts, state, line)

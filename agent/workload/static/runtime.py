@@ -9,9 +9,12 @@ from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.static import calls, parts
 from agent.workload.static import evaluate as ev
+from agent.workload.static.combining import combine
 from agent.workload.static.hints import domain_of
+from agent.workload.static.properties import property_value
 from agent.workload.static.state import Facts, State, plain_name
 from agent.workload.static.values import (
+    ZERO,
     Content,
     CopyItem,
     FillItem,
@@ -32,9 +35,9 @@ Handler = Callable[[list[Value], Node, Facts, State], Value]
 def _allocate(space: str, how: str) -> Handler:
     def handle(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         if len(values) < 2:
-            return ev.ZERO
+            return ZERO
         _new_memory(values[0], values[1], space, how, node, facts, state)
-        return ev.ZERO
+        return ZERO
 
     return handle
 
@@ -57,36 +60,36 @@ def _new_memory(target: Value, nbytes: Value, space: str, how: str, node: Node, 
 def _pitch(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     """``cudaMallocPitch``: rows padded to 512 bytes, as current devices do."""
     if len(values) != 4 or not isinstance(values[1], Ref):
-        return ev.ZERO
-    padded = ev.combine(
-        "*", ev.combine("/", ev.combine("+", values[2], Scalar(number(511))), Scalar(number(512))), Scalar(number(512))
+        return ZERO
+    padded = combine(
+        "*", combine("/", combine("+", values[2], Scalar(number(511))), Scalar(number(512))), Scalar(number(512))
     )
     state.cells[values[1].cell] = padded
     facts.notes.append("the pitch of cudaMallocPitch is taken to be the next multiple of 512 bytes")
-    _new_memory(values[0], ev.combine("*", padded, values[3]), "device", "cudaMallocPitch", node, facts, state)
-    return ev.ZERO
+    _new_memory(values[0], combine("*", padded, values[3]), "device", "cudaMallocPitch", node, facts, state)
+    return ZERO
 
 
 def _host_allocate(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     if values:
         return calls.host_memory("malloc", values[-1], "", facts.line(node), Content("fresh"), facts, state)
-    return ev.ZERO
+    return ZERO
 
 
 def _calloc(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
-    nbytes = ev.combine("*", values[0], values[1]) if len(values) == 2 else Unknown("a broken calloc")
+    nbytes = combine("*", values[0], values[1]) if len(values) == 2 else Unknown("a broken calloc")
     return calls.host_memory("calloc", nbytes, "", facts.line(node), Content("zeros"), facts, state)
 
 
 def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     if len(values) < 3:
-        return ev.ZERO
+        return ZERO
     target, source = values[0], values[1]
     if isinstance(target, Ref):
         state.cells[target.cell] = Unknown("it is read back from the device", facts.line(node))
     if not isinstance(target, Pointer):
         facts.items.append(OtherItem(facts.line(node)))
-        return ev.ZERO
+        return ZERO
     content = state.contents.get(source.memory) if isinstance(source, Pointer) else None
     if content is None:
         content = Content("host", domain_of(state.cells.get(source.cell) if isinstance(source, Ref) else None, facts))
@@ -99,13 +102,13 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         line = facts.line(node)
         facts.items.append(CopyItem(target.memory, source.memory, line) if whole else OtherItem(line))
         state.contents[target.memory] = Content("kernel", content.domain)
-        return ev.ZERO
+        return ZERO
     facts.items.append(OtherItem(facts.line(node)))
     domain = content.domain if content.kind != "zeros" else Domain("zeros", given=True)
     if domain is not None and domain.kind == "constant" and not _is_whole(target, values[2], facts):
         domain = None  # some elements hold something else
     parts.refill(target.memory, Content("host", domain), facts, state)
-    return ev.ZERO
+    return ZERO
 
 
 def _is_whole(pointer: Pointer, nbytes: Value, facts: Facts) -> bool:
@@ -131,7 +134,7 @@ def _set(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         parts.refill(memory, Content(kind, None, told), facts, state)
         if isinstance(constant, int) and whole and facts.memories[memory].space != "host":
             facts.items.append(FillItem(memory, constant % 256, facts.line(node)))
-    return ev.ZERO
+    return ZERO
 
 
 def _to_symbol(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
@@ -143,16 +146,16 @@ def _to_symbol(values: list[Value], node: Node, facts: Facts, state: State) -> V
     domain = content.domain if content else domain_of(scalar, facts)
     if content is not None and content.kind == "zeros":
         domain = Domain("zeros", given=True)
-    if len(values) > 3 and values[3] != ev.ZERO:
+    if len(values) > 3 and values[3] != ZERO:
         domain = None  # behind the first element
     facts.symbol_contents[re.sub(r"\W", "", name.removeprefix("&"))] = Content("host" if content else "scalar", domain)
-    return ev.ZERO
+    return ZERO
 
 
 def _properties(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     if values and isinstance(values[0], Ref):
         state.cells[values[0].cell] = Properties()
-    return ev.ZERO
+    return ZERO
 
 
 def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
@@ -164,18 +167,18 @@ def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> V
     }
     name = next((known[word] for word in known if word in text), "")
     if values and isinstance(values[0], Ref):
-        state.cells[values[0].cell] = ev._property(name or "attribute", facts.line(node), facts)
-    return ev.ZERO
+        state.cells[values[0].cell] = property_value(name or "attribute", facts.line(node), facts)
+    return ZERO
 
 
 def _ignore(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
-    return ev.ZERO
+    return ZERO
 
 
 def _forget_all(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     for value in values:
         calls.forget(value, "a runtime call sets it", facts.line(node), facts, state)
-    return ev.ZERO
+    return ZERO
 
 
 CUDA: Mapping[str, Handler] = {

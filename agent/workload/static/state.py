@@ -13,7 +13,7 @@ from agent.source.names import names_in
 from agent.source.nodes import declared_name, text_of
 from agent.source.nodes import field as child
 from agent.source.parsing import parse_tree
-from agent.workload import types
+from agent.workload import dtypes, types
 from agent.workload.expression import name as name_of
 from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
@@ -81,7 +81,7 @@ class Facts:
 
     unit: Unit
     device_names: frozenset[str]
-    answers: dict[str, int] = field(factory=dict)
+    answers: dict[str, int | float] = field(factory=dict)
     command: RunLine | None = None
     functions: dict[str, tuple[Function, ...]] = field(factory=dict)
     scopes: list[dict[str, int]] = field(factory=lambda: [{}])
@@ -111,6 +111,8 @@ class Facts:
     calls: int = 0
     work: int = 0
     unrolled: int = 0
+    events: int = 0
+    floating: set[str] = field(factory=set)
 
     @property
     def document(self) -> Document:
@@ -265,26 +267,42 @@ class Facts:
     # Roots and memories
 
     def root(
-        self, name: str, value: int | float | None, origin: Origin, why: str = "", file_level: bool = False
-    ) -> Scalar:
+        self, name: str, value: int | float | None, origin: Origin, why: str = "", file_level: bool = False,
+        event: int = 0,
+    ) -> Scalar:  # fmt: skip
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
         name = plain_name(name)
-        unique, turn, made = name, 1, self._told(Root(name, value, origin, why))
+        unique, turn, made = name, 1, self._told(Root(name, value, origin, why, event))
         while unique in self.symbols or (unique in self.roots and self.roots[unique] != made):
             turn += 1
             unique = f"{name}_{turn}"
             self.generated.add(unique)
-            made = self._told(Root(unique, value, origin, why))
+            made = self._told(Root(unique, value, origin, why, event))
         self.roots[unique] = made
         if made.value is not None and file_level and name in self.device_names:
             self.pinned.add(unique)  # and with it what is computed from it
         return Scalar(name_of(unique))
 
+    def opened(self, cell: int, reason: str, line: int | None) -> Value:
+        """A variable whose value is not known from here on: a number is asked for under the variable's name, once for
+        all that is computed from it; of anything else only the reason is kept."""
+        text = self.types.get(cell, "")
+        dtype = None if "*" in text or "[" in text else self.dtype(text) if text else None
+        if dtype is None or dtype == "bool" or dtypes.base(dtype)[1] > 1 or dtypes.is_raw(dtype):
+            return Unknown(reason, line)
+        self.events += 1
+        made = self.root(self.names[cell], None, Origin("asked", line), reason, event=self.events)
+        self.floating |= made.expression.names if dtypes.is_float(dtype) else frozenset()
+        return made
+
     def _told(self, root: Root) -> Root:
         """A root with the value that the user gave it, where it has none of its own."""
-        if root.value is not None or root.name not in self.answers:
+        name = root.name
+        if root.event and name not in self.answers and name in self.generated:
+            name = name.rpartition("_")[0]  # as it is asked for where nothing else of that name is open
+        if root.value is not None or name not in self.answers:
             return root
-        return evolve(root, value=self.answers[root.name], origin=Origin("directive", root.origin.line))
+        return evolve(root, value=self.answers[name], origin=Origin("directive", root.origin.line))
 
     def symbol(self, name: str) -> str:
         """A fresh name for a loop variable."""
@@ -318,7 +336,7 @@ class Facts:
 
 
 def read_facts(
-    unit: Unit, device_names: frozenset[str], answers: dict[str, int], command: RunLine | None = None
+    unit: Unit, device_names: frozenset[str], answers: dict[str, int | float], command: RunLine | None = None
 ) -> Facts:
     """The functions of a program's files, for a run with the arguments of ``command``."""
     document = unit.document

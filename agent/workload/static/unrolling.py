@@ -7,7 +7,7 @@ from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import End, run
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Scalar, Value
+from agent.workload.static.values import ONE, ZERO, Value
 
 MAX_TURNS = 256
 MAX_WORK = 3_000
@@ -35,7 +35,7 @@ def unrolled(node: Node, lasting: list[int], facts: Facts, state: State) -> "tup
         return None
     trial, mark, start = _Trial(node, facts, state.fork(), bool(lasting)), facts.mark(), facts.work
     ended = _turns(trial, start)
-    told = any(isinstance(trial.state.cells.get(cell), Scalar) for cell in lasting)
+    told = any(ev.truth(trial.state.cells.get(cell, ZERO), facts) is not None for cell in lasting)
     if ended == (None,) and facts.pinned - mark[3] and not told:
         ended = None
     facts.unrolled += facts.work - start
@@ -68,7 +68,7 @@ def _turns(trial: _Trial, start: int) -> "tuple[End | None] | None":
 def _goes_on(trial: _Trial) -> bool | None:
     condition = child(trial.node, "condition")
     inner = child(condition, "value") or condition if condition is not None else None
-    value: Value = ev.evaluate(inner, trial.facts, trial.state) if inner is not None else ev.ONE
+    value: Value = ev.evaluate(inner, trial.facts, trial.state) if inner is not None else ONE
     expression = ev.expression_of(value)
     if expression is None or (expression.names and not trial.ties):
         return None

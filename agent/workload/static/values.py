@@ -3,7 +3,7 @@
 from attrs import frozen
 from tree_sitter import Node
 
-from agent.workload.expression import Expression
+from agent.workload.expression import Expression, number
 from agent.workload.workload import Domain, Origin
 
 
@@ -119,12 +119,14 @@ class Content:
 
 @frozen
 class Root:
-    """A number that the program starts from; ``value`` is None where only the user can tell it."""
+    """A number that the program starts from; ``value`` is None where only the user can tell it. ``event`` keeps numbers
+    apart that come to be at the same place one after the other."""
 
     name: str
     value: int | float | None
     origin: Origin
     why: str = ""
+    event: int = 0
 
 
 @frozen
@@ -186,3 +188,6 @@ class LoopItem:
 
 
 Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
+
+ONE = Scalar(number(1))
+ZERO = Scalar(number(0))
