@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import order
-from tests.benchmarks.order import Row, chosen, given, recorded, row_of, summary
+from tests.benchmarks.order import Row, between, chosen, given, recorded, row_of, summary
 from tests.conftest import ROOT
 
 PAGE = """
@@ -56,10 +56,21 @@ def test_pairs_of_a_folder_are_estimated_and_told_apart(
 
 def test_the_share_is_of_pairs_that_differ() -> None:
     rows = [
-        Row("right", 2.0, 3.0), Row("right, slower", 0.9, 0.5), Row("wrong", 0.9, 1.4), Row("a tie", 1.0, 1.5),
+        Row("right", 2.0, 3.0), Row("right, slower", 0.9, 0.5), Row("wrong", 0.9, 1.4), Row("a tie", 1.004, 1.5),
         Row("too near", 0.5, 1.1), Row("not estimated", None, 4.0), Row("not measured", 3.0, None),
     ]  # fmt: skip
-    first, second = summary(rows)
+    first, _, second = summary(rows)
     assert "2 of 4 pairs" in first and "(50%)" in first and "wanted 85%" in first
     assert "1 without an estimate, 7 pairs in all" in second
+    two = [
+        Row("a: x", 4.0, 3.0),
+        Row("a: y", 2.0, 1.0),
+        Row("b: x", 9.0, 9.0),
+        Row("a: z", 8.0, 2.0),
+        Row("a: w", 4.0, 2.9),
+    ]
+    assert [(row.estimated, row.measured, row.right) for row in between(two) if row.counts] == [
+        (2.0, 3.0, True), (0.5, 1.5, False), (0.25, 0.5, True), (0.5, 1 / 2.9, True), (2.0, 2 / 2.9, False),
+    ]  # fmt: skip
+    assert any("rewrites of one original that differ as much, 3 of 5" in line for line in summary(two))
     assert "0 of 0 pairs" in next(iter(summary([])))
