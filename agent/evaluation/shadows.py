@@ -21,6 +21,9 @@ from agent.workload.dtypes import base
 SECONDS = 10.0
 """A run with its shadow that takes longer is left out: that case is judged without an oracle."""
 
+MOST_ON_A_CARD = 1 << 22
+"""Bytes of all buffers: on a card larger sizes run in no time, and would only wait for the emulator in vain."""
+
 MOST_UNKNOWN = 1 / 4
 """Where more lanes than this are marked, the shadow is no oracle for the output."""
 
@@ -47,6 +50,8 @@ def shadowed(
     setting: Setting, build: Build, before: Contents, blocks: Blocks | None = None, seconds: float = SECONDS
 ) -> Answer | None:
     """The original in the emulator with its shadow, or None where that did not end well in ``seconds``."""
+    if not setting.device.emulated and sum(buffer.nbytes for buffer in before.bound.buffers) > MOST_ON_A_CARD:
+        return None
     answer = runs.run(
         setting, build, before, prior=PRIORS[0], blocks=blocks, seconds=seconds, device=checker(setting), shadow=True
     )

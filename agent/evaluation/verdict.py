@@ -161,6 +161,6 @@ class Verdict:
 
     @property
     def shown(self) -> bool:
-        """Whether this may be proposed at all: right, and not known to be less precise. ``unchecked`` precision (a
-        16-bit kernel has no float64 oracle) was still held to the original's own sensitivity, and its line says so."""
+        """Whether this may be proposed at all: right, and not known to be less precise. ``unchecked`` precision (no
+        float64 oracle fits the original) was still held to the original's own sensitivity, and its line says so."""
         return self.correctness.state == "right" and self.precision.state in ("same", "better", "unchecked")

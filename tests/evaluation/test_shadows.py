@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from agent.evaluation import runs
+from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Expected
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import PROMOTED, SHADOW, Prepared, prepare
@@ -12,6 +12,7 @@ from agent.evaluation.shadows import as_oracle, disagreement, shadowed, wide_of
 from agent.evaluation.truth import Truth, truth
 from agent.evaluation.values import to_floats
 from agent.evaluation.verdict import Verdict
+from agent.execution.device import Answer, Request
 from tests.evaluation.kernels import original, rewrite, setting
 
 HALF_ROWSUM = """#include <cuda_fp16.h>
@@ -131,6 +132,25 @@ def test_where_the_shadow_could_not_follow_the_original_stands_or_there_is_no_or
     answer.shadows.outputs["y"].flags[: len(lanes)] = 2
     assert as_oracle(answer, "y", "f32", original_bytes, lanes) is None
     assert wide_of(answer, "y", "i32") is None and wide_of(answer, "y", "f64") is None
+
+
+class Card:
+    """A card as far as anybody asks here."""
+
+    name, emulated = "a card", False
+
+    def run(self, request: Request) -> Answer:
+        raise AssertionError("the shadow is the emulator's")
+
+
+def test_on_a_card_small_contents_have_a_shadow_and_large_ones_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = prepared(BITS)
+    before = next(iter(found.cache.truths.values())).before
+    on_a_card = evolve(found.setting, device=Card())
+    assert shadowed(on_a_card, found.build, before) is not None
+    monkeypatch.setattr(shadows, "MOST_ON_A_CARD", 100)
+    assert shadowed(on_a_card, found.build, before) is None
+    assert shadowed(found.setting, found.build, before) is not None
 
 
 def test_a_shadow_that_takes_too_long_is_none() -> None:
