@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 
 from agent.evaluation.sizes import declared
+from agent.workload.directive import three
 from agent.workload.dtypes import is_float, is_raw
+from agent.workload.plan import Launch
 from agent.workload.workload import Access, Buffer, Workload
 
 _NARROW = ("i8", "u8", "bool")
@@ -38,7 +40,12 @@ def limits(
     probed = [buffer.name for buffer in workload.buffers if buffer.probed]
     if probed:
         found.append(f"that accesses keep in bounds: the extents of {', '.join(probed)} were probed")
+        found.append(f"other launches than the probed one: {'; '.join(map(_launch, workload.plan.launches()))}")
     return tuple(found)
+
+
+def _launch(launch: Launch) -> str:
+    return f"{launch.kernel}<<<{three(launch.grid)}, {three(launch.block)}>>>"
 
 
 def _few(opcodes: Sequence[str]) -> str:

@@ -50,4 +50,5 @@ def test_a_rewrite_is_judged_on_a_probed_workload(tmp_path: Path) -> None:
     assert judged.returncode == 0, judged.stderr
     assert "right" in judged.stdout and "bounds not known" in judged.stdout
     assert "that accesses keep in bounds: the extents of x, y were probed" in judged.stdout
+    assert "other launches than the probed one: scale<<<ceil_div(n, 128), 128>>>" in judged.stdout
     assert "Or add --probe" in run("verify", str(old), str(new), "--kernel", "scale").stderr

@@ -426,6 +426,9 @@ def test_nothing_is_in_bounds_where_an_extent_was_probed() -> None:
     assert result.contract.summary.startswith("bounds not known (the extent of `x` was probed), free of races")
     (said,) = [text for text in limits(result.workload, False) if "bounds" in text]
     assert said == "that accesses keep in bounds: the extents of x were probed"
+    # a rewrite that is right for square blocks only passes where the block was chosen by probing
+    (launch,) = [text for text in limits(result.workload, False) if "launches" in text]
+    assert launch.startswith("other launches than the probed one: softmax<<<rows, ")
 
 
 def test_a_probed_extent_that_does_not_hold_is_said_to_be_that() -> None:
