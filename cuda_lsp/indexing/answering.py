@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from attrs import evolve
+
 from agent.source.index.calls import Call, callables_at, callees, callers
-from agent.source.index.facts import Found
+from agent.source.index.facts import SYMBOL, Found
 from agent.source.index.naming import named
 from agent.source.index.resolving import declarations_of, meant_at, mentions_of
 from cuda_lsp.indexing.messages import (
@@ -99,6 +101,7 @@ def _definition(workspace: Workspace, found: Found, encoding: str) -> Item:
         one.qualified,
         one.head,
         rows.range_of(one.extent, encoding),
+        one.kind == SYMBOL,
     )
 
 
@@ -106,6 +109,4 @@ def _call(workspace: Workspace, call: Call, caller: str, encoding: str) -> Item:
     rows = workspace.rows(caller)
     shown = _definition(workspace, call.other, encoding)
     ranges = tuple(rows.range_of(span, encoding) for span in call.spans)
-    return Item(
-        shown.key, shown.uri, shown.range, shown.name, shown.kind, shown.qualified, shown.head, shown.extent, ranges
-    )
+    return evolve(shown, ranges=ranges)

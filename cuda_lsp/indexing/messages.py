@@ -97,6 +97,7 @@ class Item:
     qualified: str = ""
     head: str = ""
     extent: Range | None = None
+    variable: bool = False
     ranges: tuple[Range, ...] = ()
 
 

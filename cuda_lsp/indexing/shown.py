@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lsprotocol import types
 
-from agent.source.index.facts import SYMBOL
 from cuda_lsp.indexing.messages import Answer, Item, Place, Question, Range
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def range_of(range_: Range) -> types.Range:
 def symbol(item: Item) -> types.SymbolInformation:
     return types.SymbolInformation(
         name=item.name,
-        kind=types.SymbolKind.Variable if item.kind == SYMBOL else types.SymbolKind.Function,
+        kind=types.SymbolKind.Variable if item.variable else types.SymbolKind.Function,
         location=location(item),
         container_name=item.qualified.rpartition("::")[0] or None,
     )
