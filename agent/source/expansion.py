@@ -78,6 +78,11 @@ def _expanded(macro: Macro, arguments: Sequence[str], macros: Mapping[str, Macro
     text = _put_in(macro, arguments)
     if depth == _DEPTH or len(text) > _LARGEST:
         return text
+    return carried_out(text, {name: one for name, one in macros.items() if one is not macro}, depth + 1)
+
+
+def carried_out(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
+    """A piece of code with the calls of ``macros`` in it replaced by what they stand for."""
     pieces: list[str] = []
     raw = text.encode()
     code = scan(raw).code
@@ -86,10 +91,10 @@ def _expanded(macro: Macro, arguments: Sequence[str], macros: Mapping[str, Macro
     for match in _CALL.finditer(code):
         inner = macros.get(match.group(1).decode())
         stop = closing.get(match.end() - 1)
-        if match.start() < at or inner is None or inner is macro or stop is None:
+        if match.start() < at or inner is None or stop is None:
             continue
         passed = split_arguments(raw[match.end() : stop].decode("utf-8", "replace"))
-        pieces += (raw[at : match.start()].decode("utf-8", "replace"), _expanded(inner, passed, macros, depth + 1))
+        pieces += (raw[at : match.start()].decode("utf-8", "replace"), _expanded(inner, passed, macros, depth))
         at = stop + 1
     return "".join((*pieces, raw[at:].decode("utf-8", "replace")))[:_LARGEST]
 
