@@ -121,12 +121,14 @@ def _settle(
 ) -> Contract | Answer:
     """With a clean base and the rules of each size: the further sizes, both priors, a second order of blocks."""
     tried: dict[str, Mapping[str, int]] = {}
+    ran = [best]
     for name, sizes in variants(best.sizes, rules).items():
         found = best if sizes == best.sizes else probe(sizes)
         if bench.setting.cancelled():
             return _cancelled()
         if found.clean and found.full >= best.full:
             tried[name] = sizes
+            ran.append(found)
         elif name == "smallest":
             rules = _raise_minimum(best, rules, probe, tried)
     bound = bound_at(bench.workload, bench.original, best.sizes)
@@ -136,7 +138,7 @@ def _settle(
         return first if first.status != "ok" else other
     depends = _depends_on_prior(bound, first, other)
     kinds, deterministic = _kinds(bench, bound, first, again)
-    faults = best.answer.faults if best.answer else ()
+    faults = tuple(fault for one in ran if one.answer for fault in one.answer.faults)
     hazards = frozenset((fault.kind, fault.benign) for fault in faults)
     contract = Contract(
         "", False, best.sizes, rules, kinds, deterministic, hazards, tried, _unaligned(bench, checker, best.sizes)

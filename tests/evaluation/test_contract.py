@@ -450,3 +450,28 @@ def test_a_kernel_without_outputs_is_run_before_it_is_said_that_nothing_can_be_c
     program, workload = original(head + "__global__ void k(const int* x) {\n    if (x[0] > 1 << 30) __trap();\n}\n")
     failure = prepare(program, workload, setting())
     assert isinstance(failure, Failure) and "no output to compare" in failure.message
+
+
+GUARDED = """
+// cuda-lsp: workload
+//   size     n = 1000
+//   buffer   x: i32[n] in
+//   buffer   y: i32[n] out
+//   launch   turned<<<(n + 63) / 64, 64>>>(x, y, n)
+__global__ void turned(const int* x, int* y, int n) {
+    __shared__ int s[64];
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i >= n) return;
+    s[threadIdx.x] = x[i];
+    __syncthreads();
+    y[i] = s[threadIdx.x / 2];
+}
+"""
+
+
+def test_threads_that_leave_before_a_barrier_are_told_and_break_nothing() -> None:
+    contract = found(GUARDED).contract
+    assert not contract.broken
+    assert "threads leave before barriers that their warps come to" in contract.summary
+    whole = found(GUARDED.replace("if (i >= n) return;", "").replace("n = 1000", "n = 1024 multiple 64")).contract
+    assert not whole.broken and "leave" not in whole.summary
