@@ -324,12 +324,10 @@ def _sure(item: Expected, name: str, lanes: Lanes, width: int, moved: Answer | N
 
 def _shadowed(item: Expected, name: str, lanes: Lanes, answer: Answer) -> Expected:
     """The same from the shadow of the blocks that ran."""
-    counts = np.zeros(len(answer.outputs[name]) // lane_bytes(item.dtype), np.bool_)
-    counts[lanes] = True
-    found = shadows.as_oracle(answer, name, item.dtype, answer.outputs[name], counts)
-    if found is None or not fits(item.original, item.dtype, found.value[lanes], item.written):
+    found = shadows.as_oracle(answer, name, item.dtype, item.original, item.written, lanes)
+    if found is None or not fits(item.original, item.dtype, found.value, item.written):
         return item
-    return evolve(item, oracle=found.value[lanes])
+    return evolve(item, oracle=found.value)
 
 
 @frozen

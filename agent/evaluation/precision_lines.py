@@ -15,9 +15,9 @@ from agent.evaluation import runs
 from agent.evaluation.counting import interior, kinds_of
 from agent.evaluation.line_counts import bare
 from agent.evaluation.setting import Setting
-from agent.evaluation.shadows import wide_of
+from agent.evaluation.shadows import own_of, wide_of
 from agent.evaluation.sizes import Sizes, bound_at
-from agent.evaluation.values import EPSILON, SMALLEST, lane_mask, to_floats
+from agent.evaluation.values import EPSILON, SMALLEST, lane_mask
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, ShadowLine
 from agent.source.kernel import Kernel
@@ -148,18 +148,17 @@ def _line(number: int, parts: Sequence[ShadowLine]) -> LineErrors:
 
 
 def _output(answer: Answer, buffer: BoundBuffer) -> OutputErrors | None:
-    wide = wide_of(answer, buffer.name, buffer.dtype)
-    if wide is None or answer.written is None or answer.shadows is None:
+    assert answer.written is not None
+    at = np.flatnonzero(lane_mask(answer.written[buffer.name], buffer.dtype))
+    wide = wide_of(answer, buffer.name, buffer.dtype, at)
+    if wide is None or not len(at):
         return None
-    written = lane_mask(answer.written[buffer.name], buffer.dtype)
-    own = to_floats(answer.outputs[buffer.name], buffer.dtype)
-    lanes = written & wide.known & np.isfinite(own) & np.isfinite(wide.value)
-    if not written.any():
-        return None
+    own = own_of(answer, buffer.name, buffer.dtype, at)
+    lanes = wide.known & np.isfinite(own) & np.isfinite(wide.value)
     kind = base(buffer.dtype)[0]
     errors = np.abs(own - wide.value)[lanes]
     unit = _unit(float(np.abs(wide.value[lanes]).max(initial=0.0)), kind)
-    flags = wide.flags[written]
+    flags = wide.flags
     return OutputErrors(
         name=buffer.name,
         dtype=buffer.dtype,

@@ -7,13 +7,14 @@ the shadow marks (a branch parted, bits were lost) are as the original has them.
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 from attrs import frozen
 
 from agent.evaluation import runs
 from agent.evaluation.comparators import Expected
 from agent.evaluation.runs import PRIORS, Blocks, Contents
 from agent.evaluation.setting import Setting, checker
-from agent.evaluation.values import EPSILON, Floats, Mask, to_floats
+from agent.evaluation.values import EPSILON, Floats, Mask, lane_bytes, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes
 from agent.workload.dtypes import base
@@ -31,6 +32,8 @@ _STRAYS = 0.01
 """This part of the lanes may be anywhere: a branch may go another way in one of two oracles."""
 
 _SHADOWED = ("f16", "bf16", "f32")
+
+Places = npt.NDArray[np.int64]
 
 
 @frozen
@@ -58,23 +61,34 @@ def shadowed(
     return answer if answer.status == "ok" and answer.shadows is not None else None
 
 
-def wide_of(answer: Answer, name: str, dtype: str) -> Wide | None:
-    """What output ``name`` would hold without rounding; None for a type that has no shadow."""
+def wide_of(answer: Answer, name: str, dtype: str, at: Places | None = None) -> Wide | None:
+    """What output ``name`` would hold without rounding, ``at`` these lanes or at all; None for a type that has no
+    shadow."""
     kind = base(dtype)[0]
     if kind not in _SHADOWED or answer.shadows is None:
         return None
-    own = to_floats(answer.outputs[name], dtype)
+    own = own_of(answer, name, dtype, at)
     found = answer.shadows.outputs.get(name)
     if found is None:
         return Wide(own, np.zeros(len(own), np.uint8))
-    value, flags = found.numbers(kind, own)
+    value, flags = found.numbers(kind, own, at)
     return Wide(value, flags)
 
 
-def as_oracle(answer: Answer, name: str, dtype: str, original: Bytes, lanes: Mask) -> Wide | None:
+def own_of(answer: Answer, name: str, dtype: str, at: Places | None = None) -> Floats:
+    """The output as the program left it, ``at`` these lanes or at all."""
+    data = answer.outputs[name]
+    if at is not None:
+        data = np.ascontiguousarray(data.reshape(-1, lane_bytes(dtype))[at]).reshape(-1)
+    return to_floats(data, dtype)
+
+
+def as_oracle(
+    answer: Answer, name: str, dtype: str, original: Bytes, lanes: Mask, at: Places | None = None
+) -> Wide | None:
     """The truth about the ``lanes`` that count: the original's own value where the shadow could not follow. None where
-    it could follow too few."""
-    wide = wide_of(answer, name, dtype)
+    it could follow too few. ``original`` and ``lanes`` are those ``at`` these places, where only some are held."""
+    wide = wide_of(answer, name, dtype, at)
     if wide is None or not lanes.any():
         return None
     if (~wide.known & lanes).sum() > MOST_UNKNOWN * lanes.sum():

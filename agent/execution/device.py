@@ -254,22 +254,32 @@ class Reached:
 
 @frozen(eq=False)
 class ShadowOutput:
-    """What an output would hold without rounding, by 16 bits: ``code`` says what they are the first part of
-    (``formats``: the code of each PTX type; 0 where the program's value is its own shadow), ``value`` the float64,
-    ``flags`` 1 where a branch went another way than it would have, 2 where the shadow was lost."""
+    """What an output would hold without rounding, by 16 bits: ``code`` says what part of what number they are
+    (``formats``: the code of the first part of each PTX type; 0 where the program's value is its own shadow), ``value``
+    the float64, ``flags`` 1 where a branch went another way than it would have, 2 where the shadow was lost. All of
+    that counts where the output ``held`` holds the ``bits`` that it was stored with."""
 
     code: Bytes = field(repr=False)
     value: npt.NDArray[np.float64] = field(repr=False)
     flags: Bytes = field(repr=False)
+    bits: npt.NDArray[np.uint16] = field(repr=False)
+    held: npt.NDArray[np.uint16] = field(repr=False)
     formats: Mapping[str, int]
 
-    def numbers(self, kind: str, own: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], Bytes]:
-        """The output as numbers of PTX type ``kind`` without rounding, and their flags; ``own`` are the program's."""
+    def numbers(
+        self, kind: str, own: npt.NDArray[np.float64], at: npt.NDArray[np.int64] | None = None
+    ) -> tuple[npt.NDArray[np.float64], Bytes]:
+        """The elements ``at`` those places (all of them where it is None) as numbers of PTX type ``kind`` without
+        rounding, and their flags; ``own`` are the program's."""
         size = {"f16": 1, "bf16": 1, "f32": 2, "f64": 4}[kind]
-        count = len(own) * size
-        code, value = self.code[:count:size], self.value[:count:size]
-        flags = np.bitwise_or.reduce(self.flags[:count].reshape(-1, size), axis=1)
-        return np.where(code == self.formats[kind], value, own), flags
+        whole, flags = np.ones(len(own), np.bool_), np.zeros(len(own), np.uint8)
+        for part in range(size):
+            place = slice(part, len(own) * size, size) if at is None else at * size + part
+            code = self.code[place] * (self.bits[place] == self.held[place])
+            whole &= code == self.formats[kind] + part
+            flags |= self.flags[place] * (code != 0)
+        first = slice(0, len(own) * size, size) if at is None else at * size
+        return np.where(whole, self.value[first], own), flags
 
 
 @frozen

@@ -6,13 +6,14 @@ from attrs import evolve
 
 from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Expected
+from agent.evaluation.declared import Sample
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import PROMOTED, SHADOW, Prepared, prepare
 from agent.evaluation.shadows import as_oracle, disagreement, shadowed, wide_of
 from agent.evaluation.truth import Truth, truth
 from agent.evaluation.values import to_floats
 from agent.evaluation.verdict import Verdict
-from agent.execution.device import Answer, Request
+from agent.execution.device import Answer, Recipe, Request
 from tests.evaluation.kernels import original, rewrite, setting
 
 HALF_ROWSUM = """#include <cuda_fp16.h>
@@ -132,6 +133,30 @@ def test_where_the_shadow_could_not_follow_the_original_stands_or_there_is_no_or
     answer.shadows.outputs["y"].flags[: len(lanes)] = 2
     assert as_oracle(answer, "y", "f32", original_bytes, lanes) is None
     assert wide_of(answer, "y", "i32") is None and wide_of(answer, "y", "f64") is None
+
+
+HALF_SCALE = """#include <cuda_fp16.h>
+// cuda-lsp: workload
+//   size     n = 60000000
+//   buffer   x: f16[n] in normal
+//   buffer   y: f16[n] out
+//   launch   scale<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void scale(const __half* x, __half* y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = __float2half(__half2float(x[i]) * 0.3f);
+}
+"""
+
+
+def test_the_declared_size_has_it_on_the_blocks_that_run() -> None:
+    found = prepared(HALF_SCALE).sample()
+    assert isinstance(found, Sample)
+    (known,) = found.known
+    assert known.oracle is not None and known.places is not None and known.places[-1] > 59_000_000
+    given = found.before.given["x"]
+    assert isinstance(given, Recipe)
+    x = [to_floats(given.make(2 * place, 2 * place + 2), "f16")[0] for place in known.places.tolist()]
+    np.testing.assert_allclose(known.oracle, np.array(x) * float(np.float32(0.3)), rtol=1e-14)
 
 
 class Card:

@@ -120,9 +120,8 @@ def _output(plane: Plane | None, buffer: Buffer) -> ShadowOutput | None:
         return None
     part = slice(buffer.start // 2, buffer.start // 2 + buffer.nbytes // 2)
     held = buffer.contents()[: buffer.nbytes // 2 * 2].view(np.uint16)
-    code = plane.code[part] * (plane.bits[part] == held)
     formats = {kind: CODES[kind, 0] for kind in UNITS}
-    return ShadowOutput(code, plane.value[part], np.where(code != 0, plane.flags[part], np.uint8(0)), formats)
+    return ShadowOutput(plane.code[part], plane.value[part], plane.flags[part], plane.bits[part], held, formats)
 
 
 @define(eq=False)
