@@ -252,7 +252,7 @@ def _with_oracle(bench: Bench, contract: Contract) -> tuple[Bench, str, Truth | 
         return with_twin, PROMOTED, found
     if not found.oracle:
         return _with_shadow(bench, chosen, "the original in float64 computes something else")
-    against = shadows.shadowed(bench.setting, bench.build, found.before)
+    against = shadows.shadowed(bench.setting, bench.build, found.before, seconds=shadows.CHECK_SECONDS)
     apart = shadows.disagreement(against, {item.name: item for item in found.expected}) if against is not None else ""
     if apart:
         return _with_shadow(bench, chosen, f"the original promoted to float64 says something else of {apart}")

@@ -22,6 +22,9 @@ from agent.workload.dtypes import base
 SECONDS = 10.0
 """A run with its shadow that takes longer is left out: that case is judged without an oracle."""
 
+CHECK_SECONDS = 3.0
+"""The same, where it only checks the promoted original: one that takes longer is believed."""
+
 MOST_ON_A_CARD = 1 << 22
 """Bytes of all buffers: on a card larger sizes run in no time, and would only wait for the emulator in vain."""
 
