@@ -394,7 +394,8 @@ def symbol_names(item: Item) -> Iterator[str]:
     """The ``__constant__``/``__device__`` variables that an item declares (NVRTC cannot name a ``__managed__`` one)."""
     head = item.document.text[item.span.start : item.span.end]
     equals = head.find(b"=")
-    if item.kind == "variable" and _SYMBOL.search(head[:equals] if equals >= 0 else head):
+    template = item.node is not None and item.node.type == "template_declaration"  # a variable for each argument
+    if item.kind == "variable" and not template and _SYMBOL.search(head[:equals] if equals >= 0 else head):
         yield from sorted(item.gives)
 
 

@@ -130,7 +130,10 @@ def _meanings(scope: Scope, names: Sequence[str], depth: int) -> list[Value]:
         return _assumed(scope, head, parameters[head])
     if head in scope.given:
         return [Value(scope.given[head])]
-    return [Value(head)] if any(name in scope.given for name in names) else []
+    if any(name in scope.given for name in names):
+        return [Value(head)]
+    # a constant of a header that is not read, such as an enumerator of CUB
+    return [Value(head)] if head.isupper() and b"using namespace" in scope.document.text else []
 
 
 def _local(scope: Scope, name: str) -> str | None:

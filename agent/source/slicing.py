@@ -21,7 +21,8 @@ from agent.source.substitutes import prologue
 from agent.source.workspace import includers
 from agent.source.writing import Writer
 
-_STD = re.compile(r"\bstd\s*::\s*(\w+)")
+_STD = re.compile(r"(?<!::)(?<!:: )\bstd\s*::\s*(\w+)")
+_THRUST = re.compile(r"\bthrust\s*::\s*(\w+)")
 # a branch that is only there when one macro is defined
 _NEEDS = re.compile(r"#\s*(?:ifdef\s+(\w+)|(?:el)?if\s+defined\s*\(?\s*(\w+)\s*\)?$|(?:el)?if\s+([A-Za-z_]\w*)$)")
 _DEPTH = 32
@@ -112,7 +113,8 @@ def device_slice(
         include.name for part in _units(unit) for include in _includes(part.entries) if not include.quoted
     )
     kept = frozenset(output.included)
-    first = prologue(words, frozenset(_STD.findall(body)), given, includes | unknown, kept, relaxed_constexpr)
+    members = frozenset(_STD.findall(body)), frozenset(_THRUST.findall(body))
+    first = prologue(words, members[0], given, includes | unknown, kept, relaxed_constexpr, members[1])
     return Slice(
         text=first + body,
         names=expressions,

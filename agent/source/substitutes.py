@@ -5,6 +5,7 @@ Values are those of the C standard's headers on the platforms CUDA runs on (IEEE
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
 from agent.source.lexing import word_set
 from agent.source.type_traits import TRAITS, TYPE_TRAITS
@@ -186,6 +187,7 @@ _NARROW = {
     "cuda_fp8.h": re.compile(r"__nv_fp8\w*"),
     "cuda_fp4.h": re.compile(r"__nv_fp4\w*"),
 }
+_OF_THRUST = re.compile(r"thrust/|cub/")
 _BRINGS_NARROW = re.compile(r"(?:cublas|cudnn|cusparse|cute|cutlass|torch|ATen|c10|cub|nccl|cuda_fp8)[\w/]*[./].*")
 # Types of the standard library that nvcc takes in device code, beyond those of TRAITS: CCCL has the same.
 _STANDARD_TYPES = {
@@ -227,15 +229,27 @@ _STANDARD_FUNCTIONS = {
     "cuda/std/numeric": word_set("gcd lcm midpoint accumulate"),
     "cuda/std/ratio": word_set("ratio"),
 }
+# What Thrust, whose headers NVRTC does not take, gives device code under the names of the standard library.
+_THRUST = {
+    "cuda/std/tuple": word_set("tuple make_tuple tie get tuple_size tuple_element"),
+    "cuda/std/utility": word_set("pair make_pair swap"),
+    "cuda/std/functional": word_set(
+        "plus minus multiplies divides modulus negate less less_equal greater greater_equal equal_to not_equal_to "
+        "logical_and logical_or logical_not bit_and bit_or bit_xor"
+    ),
+}
 
 
 def _standard(std_words: frozenset[str], relaxed_constexpr: bool) -> list[str]:
     """Lines that give names of ``namespace std`` as those of CCCL."""
-    tables = [_STANDARD_TYPES, *([_STANDARD_FUNCTIONS] if relaxed_constexpr else [])]
-    used = [(header, sorted(std_words & names)) for table in tables for header, names in table.items()]
+    return _from_cccl("std", std_words, [_STANDARD_TYPES, *([_STANDARD_FUNCTIONS] if relaxed_constexpr else [])])
+
+
+def _from_cccl(namespace: str, words: frozenset[str], tables: Sequence[Mapping[str, frozenset[str]]]) -> list[str]:
+    used = [(header, sorted(words & names)) for table in tables for header, names in table.items()]
     using = " ".join(f"using ::cuda::std::{name};" for _, names in used for name in names)
     lines = [f"#include <{header}>\n" for header in dict.fromkeys(header for header, names in used if names)]
-    return [*lines, f"namespace std {{ {using} }}\n"] if using else []
+    return [*lines, f"namespace {namespace} {{ {using} }}\n"] if using else []
 
 
 def _narrow(words: frozenset[str], given: frozenset[str], includes: frozenset[str], kept: frozenset[str]) -> list[str]:
@@ -268,8 +282,10 @@ def prologue(
     includes: frozenset[str],
     kept: frozenset[str],
     relaxed_constexpr: bool,
+    thrust_words: frozenset[str] = frozenset(),
 ) -> str:
-    """Definitions for the used ``words`` that are not ``given`` by the slice; ``std_words`` are those after ``std::``.
+    """Definitions for the used ``words`` that are not ``given`` by the slice; ``std_words`` are those after ``std::``,
+    ``thrust_words`` those after ``thrust::``.
 
     ``includes`` are the headers that the user's files include, ``kept`` those that the slice includes.
     Names of ``<float.h>`` and ``<stdint.h>`` come only where the file includes something that may bring them, as with
@@ -285,6 +301,9 @@ def prologue(
     known = {**MACROS, **FLOAT_MACROS} if floats else MACROS
     macros = [name for name in sorted(words & known.keys() - given) if there(name)]
     using = [f"using ::{name};" for name in (*sorted(std_words & _STD_FUNCTIONS), *members)]
+    cccl = _standard(std_words, relaxed_constexpr)
+    cccl += _from_cccl("thrust", thrust_words, [_THRUST]) if any(map(_OF_THRUST.match, includes)) else []
+    kept |= {"cuda/std"} if cccl else set()
     # CCCL's headers define 64-bit types in their own way and complain about macros that they would define
     wide = any(_DEFINES_WIDE.match(header) for header in kept)
     standard = any(_DEFINES_LIMITS.match(header) for header in kept)
@@ -295,7 +314,7 @@ def prologue(
     lines += [f"#define {name} {known[name]}\n" for name in macros if name not in theirs]
     lines += [TYPE_TRAITS] if std_words & TRAITS else []
     lines += [f"namespace std {{ {' '.join(using)} }}\n"] if using else []
-    lines += _standard(std_words, relaxed_constexpr)
+    lines += cccl
     lines += [f"{_DEVICE_RUNTIME[name]}\n" for name in sorted(words & _DEVICE_RUNTIME.keys() - given)]
     lines += [_RELAXED[name] for name in sorted(std_words & _RELAXED.keys())] if relaxed_constexpr else []
     # what is wrong in these lines must not be reported on a line of the user's

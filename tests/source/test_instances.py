@@ -48,6 +48,9 @@ def instances(code: str, stand_ins: str = "") -> tuple[str, ...]:
         # PyTorch's dispatch, whose headers are not there
         ('void f(T x) { AT_DISPATCH_FLOATING_TYPES(x.type(), "k", [&] { k<scalar_t, 1><<<1, 1>>>(0); }); }',
          ("k<float, 1>", "k<double, 1>")),
+        # a constant of a header that is not there
+        ("using namespace cub;\ntemplate <int A> void f() { k<int, A><<<1, 1>>>(0); }\nvoid g() { f<BLOCK_SCAN>(); }",
+         ("k<int, BLOCK_SCAN>",)),
         # names of a namespace, from file level
         ("namespace n { struct S { static const int X = 4; };\nvoid f() { k<float, S::X><<<1, 1>>>(0); } }",
          ("k<float, n::S::X>",)),

@@ -115,3 +115,31 @@ def test_a_rewrite_gets_the_liberties_of_its_original_and_no_others():
 def test_without_leniency_nothing_is_tried():
     code = "#include <limits>\n__global__ void k(float* p) { p[0] = std::numeric_limits<float>::max(); }\n"
     assert isinstance(tried(code, lenient=False)[1], CompileFailure)
+
+
+def test_types_of_the_standard_library_beside_those_of_stdint():
+    code = (
+        "#include <cstdint>\n#include <climits>\n#include <cfloat>\n#include <cmath>\n#include <type_traits>\n"
+        "__global__ void k(uint64_t* p, int64_t* q, float* r) {\n"
+        "  typename std::common_type<uint64_t, int>::type x = INT_MAX;\n"
+        "  p[0] = x + UINT64_MAX; q[0] = INT64_MIN; r[0] = FLT_MAX + M_PI + INFINITY; }\n"
+    )
+    assert isinstance(tried(code, lenient=False)[1], Build)
+
+
+def test_what_thrust_gives_device_code():
+    code = (
+        "#include <thrust/tuple.h>\n#include <thrust/functional.h>\n#include <thrust/device_vector.h>\n"
+        "struct Less { __host__ __device__ bool operator()(const thrust::tuple<int, float>& a, int b) const "
+        "{ return thrust::get<0>(a) < b; } };\n"
+        "__global__ void k(int* p) { p[0] = Less()(thrust::make_tuple(1, 2.f), p[1]) + thrust::plus<int>()(1, 2); }\n"
+        "int main() { thrust::device_vector<int> v(4); }\n"
+    )
+    assert isinstance(tried(code, lenient=False)[1], Build)
+
+
+def test_a_template_variable_is_no_symbol():
+    code = "template <class T> __device__ const T zero = T(0);\n__device__ int count;\n"
+    part, built = tried(code + "__global__ void k(float* p) { p[0] = zero<float> + count; }", lenient=False)
+    assert isinstance(built, Build)
+    assert part.symbols == ("count",)
