@@ -92,8 +92,10 @@ def test_gates_are_in_order_and_say_why_they_exist() -> None:
         "special values",
         "numerics",
         "memory",
+        "sanitizer",
         "timing",
         "confirmation",
+        "baseline",
         "floor",
     ]
     assert all(gate.reason and gate.answers for gate in gates())

@@ -228,7 +228,7 @@ TWIN = "original promoted to float64"
 ORACLES = dict.fromkeys(ALL, TWIN) | {
     "compaction": "not needed",
     "argmax": "not needed",
-    "half": "none: it uses types narrower",
+    "half": "the emulator's float64 shadow (it uses types narrower than float)",
     "double": "none: it computes in float64 itself",
 }
 
