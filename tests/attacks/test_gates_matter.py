@@ -44,4 +44,4 @@ def test_without_its_gate_the_attack_passes(name: str, monkeypatch: pytest.Monke
 
 
 def test_every_gate_that_needs_no_card_has_one() -> None:
-    assert {gate.name for gate in gates()} == {*ONLY, "timing", "confirmation", "floor"}
+    assert {gate.name for gate in gates()} == {*ONLY, "sanitizer", "timing", "confirmation", "baseline", "floor"}
