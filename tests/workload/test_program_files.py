@@ -79,6 +79,14 @@ def test_two_programs_that_launch_a_kernel_of_a_header_are_asked_about(tmp_path:
         found(tmp_path, {"kernel.h": KERNEL, "a.cu": first, "b.cu": first.replace("64", "128")}, "kernel.h")
 
 
+def test_of_two_programs_the_one_that_is_built_is_read(tmp_path: Path) -> None:
+    first = '#include "kernel.h"\n#define N 64\n' + main()
+    files = {"kernel.h": KERNEL, "a.cu": first, "b-a.cu": first.replace("64", "128")}
+    assert elements(found(tmp_path, files | {"Makefile": "source = b-a.cu\n"}, "kernel.h")) == 128
+    with pytest.raises(NoWorkload):
+        found(tmp_path, files | {"Makefile": "source = a.cu b-a.cu\n"}, "kernel.h")
+
+
 def test_each_file_calls_its_own_static_function(tmp_path: Path) -> None:
     count = "static int count() { return %d; }\n"
     files = {
@@ -112,6 +120,16 @@ def test_a_function_that_two_other_files_define_is_not_followed(tmp_path: Path) 
 )
 def test_branches_of_the_preprocessor_are_taken_as_compiled(tmp_path: Path, head: str, expected: int) -> None:
     assert elements(found(tmp_path, {"main.cu": head + KERNEL + main()}, "main.cu")) == expected
+
+
+def test_a_macro_means_the_same_behind_a_call_of_what_stands_above_it(tmp_path: Path) -> None:
+    head = 'static void check(int code) { if (code) printf("%d", code); }\n#define N 90\n' + KERNEL
+    body = "    check(cudaSetDevice(0));\n" + BODY.replace(
+        "twice<<<(N + 255) / 256, 256>>>", "dim3 block(N);\n    twice<<<1, block>>>"
+    )
+    workload = found(tmp_path, {"main.cu": head + main(body)}, "main.cu")
+    sizes: dict[str, int | float] = {size.name: size.value for size in workload.sizes}
+    assert (elements(workload), workload.plan.launches()[0].block[0].evaluate(sizes)) == (90, 90)
 
 
 def test_what_the_compiler_decides_is_asked(tmp_path: Path) -> None:

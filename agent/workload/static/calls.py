@@ -87,7 +87,8 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
     if facts.calls >= MAX_CALLS:
         return Unknown(f"calls are followed {MAX_CALLS} levels deep, and `{callee}` is deeper")
     cells = [facts.find(facts.node_text(part)) if part.type == "identifier" else None for part in given]
-    outer, facts.bindings = facts.bindings, _bindings(function, callee, values, facts)
+    outer, place = facts.bindings, facts.place
+    facts.bindings = _bindings(function, callee, values, facts)
     try:
         with facts.call_scope():
             for index, parameter in enumerate(function.parameters):
@@ -97,7 +98,7 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
             with facts.original_text():
                 return run_body(function.node, facts, state)
     finally:
-        facts.bindings = outer
+        facts.bindings, facts.place = outer, place
 
 
 def _follow_lambda(function: Lambda, given: list[Node], facts: Facts, state: State) -> Value:

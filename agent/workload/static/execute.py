@@ -46,6 +46,7 @@ def run_body(function: Node, facts: Facts, state: State) -> Value:
 def run(node: Node, facts: Facts, state: State) -> End | None:
     """Run one statement. An End says that nothing after it is reached."""
     facts.spend()
+    facts.reach(node)
     if node.type in _SKIPPED:
         return None
     if node.type == "compound_statement":

@@ -1,6 +1,7 @@
 """Which files are read together for a kernel: the program that launches it, found from the file that it stands in."""
 
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from agent.source.document import Document, parse
 from agent.source.includes import workspace_of
 from agent.source.kernel import Kernel
 from agent.source.lexing import Macro
-from agent.workload.joined.build_flags import build_flags, include_folders
+from agent.workload.joined.build_flags import NAMES, build_flags, include_folders
 from agent.workload.joined.conditionals import Definition
 from agent.workload.joined.files import MAIN, MAX_FILES, SOURCES, absolute, closure, has_main, read_text, sources, stamp
 from agent.workload.joined.joining import Joined, Place, join
@@ -116,12 +117,22 @@ def _files(document: Document, kernel: str) -> tuple[str, ...]:
     for folder in _folders(own):
         programs = [path for path in sources(folder) if path != own and has_main(path)]
         including = [path for path in programs if own in closure(path)]
-        chosen = [path for path in including if _mentions(path, kernel)] or including or programs
+        chosen = _built([path for path in including if _mentions(path, kernel)] or including or programs)
         if len(chosen) == 1:
             return _linked(chosen[0], own, programs)
         if chosen:
             break
     return (own,)
+
+
+def _built(programs: list[str]) -> list[str]:
+    """Of several programs the one that their Makefile names; all where it names none or more than one."""
+    for name in NAMES if len(programs) > 1 else ():
+        text = (read_text(str(Path(programs[0]).parent / name)) or b"").decode("utf-8", "replace")
+        named = [path for path in programs if re.search(rf"(?<![\w./-]){re.escape(Path(path).name)}(?![\w.])", text)]
+        if len(named) == 1:
+            return named
+    return programs
 
 
 def _folders(path: str) -> Iterator[Path]:
