@@ -44,4 +44,4 @@ def checker(setting: Setting) -> Device:
         return setting.device
     from agent.execution.emulator import Emulator
 
-    return Emulator()
+    return Emulator("auto")

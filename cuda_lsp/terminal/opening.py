@@ -135,7 +135,8 @@ def open_device(choice: str) -> Device:
             return gpu
         if choice == "gpu":
             raise CommandError(Exit.MACHINE, f"no GPU can be used here: {why_no_gpu()}")
-    return Emulator()
+    # it runs long launches as compiled code; this process is a command or a job, never the server
+    return Emulator("auto")
 
 
 def compiler_options(

@@ -189,6 +189,19 @@ def test_without_llvm_the_other_back_end_runs(monkeypatch: pytest.MonkeyPatch) -
     assert answer.status == "ok" and not answer.compiled
 
 
+def test_long_launches_are_compiled_and_short_ones_are_not() -> None:
+    def answer(n: int) -> Answer:
+        images = (Image("a", 4 * n * n, Poison(0)), Image("b", 4 * n * n, Poison(0)), Image("c", 4 * n * n, Poison()))
+        step = launch("naive", (n // 16, n // 16, 1), (16, 16, 1), "a", "b", "c", n)
+        return Emulator("auto").run(Request(build(MATMUL, "-DLONG"), (step,), images, ("c",)))
+
+    assert answer(32).compiled == ()
+    assert answer(480).compiled == ("naive",)
+    # once it is there it is used from less on, but not for next to nothing
+    assert answer(96).compiled == ("naive",)
+    assert answer(16).compiled == ()
+
+
 def test_instructions_without_a_compiled_form_leave_the_kernel_to_the_other_back_end() -> None:
     source = 'extern "C" __global__ void k(float* y) { y[threadIdx.x] = atomicAdd(y + 32, 1.f); }'
     answer = both(source, launch("k", 1, 32, "y"), {"y": np.zeros(33, np.float32)})

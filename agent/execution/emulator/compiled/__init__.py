@@ -13,15 +13,19 @@ answers are the same whichever back end ran, down to the last bit of the last fa
 from typing import TYPE_CHECKING
 
 from agent.execution.emulator.addresses import Array
+from agent.execution.emulator.compiled.worth import pays
 
 if TYPE_CHECKING:
     from agent.execution.emulator.launch import Setting
 
 
 def attempt(setting: "Setting", numbers: Array, threads: int, always: bool = False) -> bool:
-    """Run the launch's blocks ``numbers``, if this back end can; whether it did. Raises Cancelled, TimeLimit."""
+    """Run the launch's blocks ``numbers``, if that pays (or ``always``) and this back end can; whether it did. LLVM is
+    only loaded where it is used. Raises Cancelled, TimeLimit."""
+    if not always and not pays(setting.kernel, "initialised" in setting.checks, threads * len(numbers)):
+        return False
     try:
         from agent.execution.emulator.compiled import launching
     except ImportError:
         return False
-    return launching.attempt(setting, numbers, threads, always)
+    return launching.attempt(setting, numbers, threads)

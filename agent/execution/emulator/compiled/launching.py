@@ -29,9 +29,6 @@ from agent.execution.emulator.values import Initial
 if TYPE_CHECKING:
     from agent.execution.emulator.launch import Setting
 
-#: Thread-instructions from which compiling pays, and from which code that is there already does: less takes NumPy less
-#: time. They are estimated from the code alone, a loop counting as ``ROUNDS`` turns, nested ones up to ``MOST_DEPTH``.
-WORTH, WORTH_AGAIN, ROUNDS, MOST_DEPTH = 30_000_000, 1_000_000, 16, 3
 RESERVED = "reserved_smem_offset_1"
 MOST_WORKERS = 8
 MOST_BYTES = 1 << 30  # records, copies and local memory of a launch
@@ -39,35 +36,42 @@ LOOK = 0.02  # seconds between looks at the clock
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)
 
 
-class Declined(Exception):
-    """The other back end has to run this launch. Nothing has changed."""
+class TakenBack(Exception):
+    """Something happened that the other back end has to tell about. What the launch had changed is as it was."""
 
 
-def attempt(setting: "Setting", numbers: Array, threads: int, always: bool) -> bool:
-    """Run the launch, if that pays (or ``always``) and can be done. Raises Cancelled, TimeLimit."""
+def attempt(setting: "Setting", numbers: Array, threads: int) -> bool:
+    """Run the launch, if that can be done. Raises Cancelled, TimeLimit."""
     from agent.execution.emulator.launch import shared_regions
 
     kernel, tracked = setting.kernel, "initialised" in setting.checks
-    watched = (setting.totals, setting.reach, setting.twins)
-    if any(one is not None for one in watched) or not _plain(kernel):
-        return False
-    known = kernel.compiled.get(tracked)
-    if known is None and not always and estimate(kernel) * threads * len(numbers) < WORTH:
-        return False
-    if known is not None and not always and estimate(kernel) * threads * len(numbers) < WORTH_AGAIN:
-        return False
     shared = Shared(1, shared_regions(kernel, setting.launch.shared), None)
+    if not _suits(setting, shared):
+        return False
+    if tracked not in kernel.compiled:
+        kernel.compiled[tracked] = _compiled(kernel, tracked)
+    program = kernel.compiled[tracked]
+    if not isinstance(program, Program) or not _fits(setting, program, threads):
+        return False
     try:
-        if known is None:
-            known = kernel.compiled[tracked] = _compiled(kernel, tracked)
-        if not isinstance(known, Program) or (shared.ends is not None and one_region(kernel.code)):
-            return False
-        setting.meter.steps += run(setting, known, numbers, threads, shared)
-    except Declined:
+        setting.meter.steps += run(setting, program, numbers, threads, shared)
+    except TakenBack:
         # what went wrong once goes wrong again
-        kernel.compiled[tracked] = "declined"
+        kernel.compiled[tracked] = "taken back"
         return False
     return True
+
+
+def _suits(setting: "Setting", shared: Shared) -> bool:
+    """Whether this is a launch such as compiled code can run: nobody watches, nothing is kept for all blocks (the
+    barrier of a grid), all buffers are there as a whole."""
+    kernel = setting.kernel
+    return (
+        all(one is None for one in (setting.totals, setting.reach, setting.twins))
+        and not any(initial.name in (*ADDRESS, RESERVED) for initial in kernel.entries)
+        and all(buffer.present is None for buffer in setting.memory.buffers.values())
+        and (shared.ends is None or not one_region(kernel.code))
+    )
 
 
 def _compiled(kernel: Kernel, tracked: bool) -> "Program | str":
@@ -79,25 +83,6 @@ def _compiled(kernel: Kernel, tracked: bool) -> "Program | str":
     except Exception as error:
         # a fault of this back end is no reason not to run the kernel
         return f"{type(error).__name__}: {error}"
-
-
-def _plain(kernel: Kernel) -> bool:
-    """Whether the launch gives the kernel nothing that is kept for all blocks (the barrier of a grid)."""
-    return not any(initial.name in (*ADDRESS, RESERVED) for initial in kernel.entries)
-
-
-def estimate(kernel: Kernel) -> int:
-    """Thread-instructions of one thread, from the code alone: each loop counts as ``ROUNDS`` turns."""
-    inner = [
-        (target, block.number) for block in kernel.blocks for target in block.end.targets if target <= block.number
-    ]
-    heads: dict[int, int] = {}
-    for head, tail in inner:
-        heads[head] = max(tail, heads.get(head, 0))
-    return sum(
-        block.weight * ROUNDS ** min(sum(head <= block.number <= tail for head, tail in heads.items()), MOST_DEPTH)
-        for block in kernel.blocks
-    )
 
 
 @define(eq=False)
@@ -116,28 +101,32 @@ class Worker:
 
 
 def run(setting: "Setting", program: Program, numbers: Array, threads: int, shared: Shared) -> int:
-    """Run the blocks ``numbers``; gives the thread-instructions done. Raises Declined, Cancelled, TimeLimit."""
+    """Run the blocks ``numbers``; gives the thread-instructions done. Raises TakenBack, Cancelled, TimeLimit."""
     buffers = _written_buffers(setting)
-    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)), len(numbers))
-    _check_size(setting, program, buffers, threads, workers)
     limit = np.array([max(setting.meter.step_cap - setting.meter.steps, 0)], np.uint64)
     entries, filled = _entries(setting, program, numbers, threads)
-    copies = [
-        (buffer, buffer.data.copy(), None if buffer.written is None else buffer.written.copy()) for buffer in buffers
+    copies = [(one, one.data.copy(), None if one.written is None else one.written.copy()) for one in buffers]
+    workers = [
+        _worker(setting, program, threads, shared, buffers, limit, entries) for _ in range(min(_cores(), len(numbers)))
     ]
-    made = [_worker(setting, program, threads, shared, buffers, limit, entries) for _ in range(workers)]
+    workers[0].kept += filled
     try:
-        steps = _work(setting, program, made, limit, len(numbers))
-        if any(_meet(made, buffer.tag) for buffer in buffers):
-            raise Declined
+        steps = _work(setting, program, workers, limit, len(numbers))
+        if any(_meet(workers, buffer.tag) for buffer in buffers):
+            raise TakenBack
     except BaseException:
         for buffer, data, written in copies:
             buffer.data[:] = data
             if written is not None and buffer.written is not None:
                 buffer.written[:] = written
         raise
-    del filled
     return steps
+
+
+def _cores() -> int:
+    """How many this process may use, up to a number at which memory for records is still moderate."""
+    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_WORKERS, known)
 
 
 def _written_buffers(setting: "Setting") -> list[Buffer]:
@@ -149,14 +138,12 @@ def _written_buffers(setting: "Setting") -> list[Buffer]:
     return [buffer for buffer in found if buffer.writable]
 
 
-def _check_size(setting: "Setting", program: Program, buffers: list[Buffer], threads: int, workers: int) -> None:
+def _fits(setting: "Setting", program: Program, threads: int) -> bool:
+    """Whether records of who touched what, copies, and local memory stay moderate."""
     grain = setting.kernel.facts.grain
-    nbytes = sum(len(buffer.data) * (2 + 16 // grain * workers) for buffer in buffers)
+    nbytes = sum(len(buffer.data) * (2 + 16 // grain * _cores()) for buffer in _written_buffers(setting))
     local = local_stride(setting.kernel.code.local_bytes) * 2 + 8 * program.saved + 8
-    if nbytes + workers * threads * local > MOST_BYTES:
-        raise Declined
-    if any(buffer.present is not None for buffer in setting.memory.buffers.values()):
-        raise Declined
+    return nbytes + _cores() * threads * local <= MOST_BYTES
 
 
 # What the code reads ------------------------------------------------------------------------------------------------
@@ -181,7 +168,7 @@ def _spread(initial: Initial, value: Array, blocks: int, threads: int) -> Array:
     reach = reach_of(initial)
     height, width = value.shape
     if (height > 1 and reach != "block") or (width > 1 and reach != "thread"):
-        raise Declined
+        raise TakenBack
     if reach == "launch":
         return value.reshape(-1)
     return np.broadcast_to(value.reshape(-1), (blocks if reach == "block" else threads,))
@@ -279,7 +266,7 @@ def _work(setting: "Setting", program: Program, workers: list[Worker], limit: Ar
     answers = [task.result() for task in tasks]
     steps = int(sum(int(worker.context[Word.STEPS]) for worker in workers))
     if any(answer != DONE for answer in answers) or setting.meter.steps + steps > setting.meter.step_cap:
-        raise Declined
+        raise TakenBack
     return steps
 
 

@@ -34,11 +34,13 @@ def directed(base: str, kind: str, mode: str) -> Function:
 def _nearest(operation: str, x: list[Array]) -> Array:
     """The float64 nearest to the true result of float64 operands."""
     if operation == "fma":
-        return np.asarray(fma64(*x))
+        fused: Array = fma64(*x)
+        return fused
     if operation == "sqrt":
         return np.sqrt(x[0])
     ufunc: Function = {"add": np.add, "mul": np.multiply, "div": np.divide}[operation]
-    return np.asarray(ufunc(x[0], x[1]))
+    found: Array = ufunc(x[0], x[1])
+    return found
 
 
 def _single(operation: str, operands: list[Array], mode: str) -> Array:
@@ -75,9 +77,11 @@ def _error_of_short(operation: str, x: list[Array], value: Array) -> Array:
     if operation == "add":
         return two_sum(x[0], x[1])[1]
     if operation == "div":
-        return np.asarray((x[0] - value * x[1]) * np.sign(x[1]))
+        rest: Array = (x[0] - value * x[1]) * np.sign(x[1])
+        return rest
     if operation == "sqrt":
-        return np.asarray(x[0] - value * value)
+        left: Array = x[0] - value * value
+        return left
     return np.zeros(value.shape)
 
 
