@@ -25,9 +25,11 @@ SPLIT = "barrier of a split warp"
 
 @define(eq=False)
 class Leavers:
-    """``came``: by line of a barrier, which threads of the batch have come to it so far."""
+    """``came``: by line of a barrier, which threads of the batch have come to it so far; ``told``: lines of which it
+    has been said that warps come to them split."""
 
     came: dict[tuple[str, int], Array] = field(factory=dict)
+    told: set[tuple[str, int]] = field(factory=set)
 
     def passed(self, batch: "Batch", going: Iterable[tuple[Lanes, Site]]) -> None:
         """These threads go on from a barrier of the whole block."""
@@ -39,8 +41,8 @@ class Leavers:
             elif batch.exited is not None and self._again(batch, lanes, site, came):
                 continue
             came[lanes.flat] = True
-            if batch.exited is not None:
-                _split(batch, lanes, site, batch.exited)
+            if batch.exited is not None and place not in self.told and _split(batch, lanes, site, batch.exited):
+                self.told.add(place)
 
     def _again(self, batch: "Batch", lanes: Lanes, site: Site, came: Array) -> bool:
         """Whether some of the same blocks came before and have left; reported if so."""
@@ -58,16 +60,18 @@ class Leavers:
         return True
 
 
-def _split(batch: "Batch", lanes: Lanes, site: Site, exited: Array) -> None:
+def _split(batch: "Batch", lanes: Lanes, site: Site, exited: Array) -> bool:
+    """Whether lanes of a warp came and others of it have left; reported if so."""
     per_block = -(-lanes.threads // WARP)
     padded = np.zeros((len(batch.living), per_block * WARP), bool)
     padded[:, : lanes.threads] = exited.reshape(-1, lanes.threads)
     warps: Array = np.any(padded.reshape(-1, WARP), axis=1)
     if not warps.any():
-        return
+        return False
     flat = lanes.flat
     mine = flat // lanes.threads * per_block + flat % lanes.threads // WARP
     bad: Array = warps[mine]
     if bad.any():
         words = "others of its warp have left the kernel before this barrier"
         batch.fault(SPLIT, lanes, site, bad, lambda lane: words, benign=True)
+    return bool(bad.any())
