@@ -48,6 +48,8 @@ class Graph:
                 for other in self._included(one):
                     self._includers.setdefault(other, set()).add(one)
         above = self._includers
+        if not above.get(key):
+            return self.seen_from(key)
         around = _reached(key, lambda one: above.get(one, ()))
         return frozenset().union(*(self.seen_from(one) for one in around))
 
