@@ -92,5 +92,10 @@ def test_a_loop_that_gives_the_launch_nothing_ties_no_size(body: str) -> None:
     assert sizes(body) == {"n": 64}
 
 
+def test_the_bytes_of_an_array_are_no_size_to_vary() -> None:
+    assert sizes("float h[] = {1, 2, 3}; int bytes = sizeof(h); n += bytes; LAUNCH") == {"n": 64}
+    assert sizes("float h[64]; int bytes = n * sizeof(float); n = bytes / 4; LAUNCH") == {"n": 64}
+
+
 def test_a_loop_that_gives_a_size_ties_it_to_the_number_that_it_ran_with() -> None:
     assert sizes("int m = 1; while (m < n) m *= 2; n = m; LAUNCH") == {}

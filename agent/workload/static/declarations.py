@@ -86,7 +86,12 @@ def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State,
     if isinstance(value, Pointer) and facts.memories[value.memory].name.startswith("host memory of"):
         facts.rename(value.memory, facts.names[cell])
     text = facts.node_text(node) if node is not None else ""
+    measured = (
+        node is not None and node.type == "sizeof_expression"
+    )  # as large as what is declared, and no size to vary
+    facts.plain_numbers += measured
     ev.set_cell(cell, value, facts, state, line, arguments.origin(text, line, facts))
+    facts.plain_numbers -= measured
 
 
 def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Facts, state: State) -> Value | None:
