@@ -36,7 +36,7 @@ def floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("flags", [(), ("-G",)], ids=["optimised", "unoptimised"])
+@pytest.mark.parametrize("flags", [(), ("-G",), ("--fmad=false",)], ids=["optimised", "unoptimised", "not fused"])
 @pytest.mark.parametrize("kernel", ["naive", "tiled"])
 @pytest.mark.parametrize("checks", [frozenset(), ALL], ids=["unchecked", "checked"])
 def test_matrix_products(kernel: str, flags: tuple[str, ...], checks: frozenset[str]) -> None:

@@ -251,10 +251,10 @@ def _work(setting: "Setting", program: Program, workers: list[Worker], limit: Ar
     code = _RUN(program.native.address)
     cuts = np.linspace(0, blocks, len(workers) + 1).astype(int)
     tasks: list[Future[Any]] = []
-    for worker, first, last in zip(workers, cuts[:-1], cuts[1:], strict=True):
-        worker.context[Word.FIRST], worker.context[Word.LAST] = first, last
-        tasks.append(_pool().submit(code, int(worker.context.ctypes.data)))
     try:
+        for worker, first, last in zip(workers, cuts[:-1], cuts[1:], strict=True):
+            worker.context[Word.FIRST], worker.context[Word.LAST] = first, last
+            tasks.append(_pool().submit(code, int(worker.context.ctypes.data)))
         while wait(tasks, timeout=LOOK).not_done:
             setting.meter.look()
             if any(task.done() and task.result() != DONE for task in tasks):
