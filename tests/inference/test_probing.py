@@ -284,6 +284,15 @@ def test_rows_that_have_to_be_aligned_are_tried_at_multiples() -> None:
     assert [size.multiple for size in found.workload.sizes if size.name == "n"] == [128]
 
 
+def test_a_grid_that_only_larger_sizes_need_is_not_taken_for_one_block() -> None:
+    # blocks of 8 threads that do 4096 elements each: one suffices at most of the sizes that forms are made from
+    text = """__global__ void __launch_bounds__(8) k(const float* x, float* y, int n) {
+        for (int j = threadIdx.x; j < 4096; j += 8) { int q = blockIdx.x * 4096 + j; if (q < n) y[q] = x[q]; } }"""
+    found = probed(text)
+    assert found.workload is None and [stop.what for stop in found.stops] == ["grid"]
+    assert "larger ones may need more" in found.stops[0].reason
+
+
 def test_a_limit_of_shared_memory_is_said() -> None:
     body = "__shared__ float s[2050]; if (i < n) { s[n] = x[i]; y[i] = s[0]; }"
     assert any("shared memory is overrun at n=" in note for note in probed(

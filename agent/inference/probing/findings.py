@@ -96,19 +96,39 @@ def _of_no_end(launcher: Launcher, settled: Sequence[Settled]) -> int | None:
 def _sampled(
     launcher: Launcher, design: Design, fixed: Mapping[str, int | float]
 ) -> tuple[list[dict[str, int]], list[Settled]]:
-    samples, settled, caps = [], [], dict[str, int]()
+    samples: list[dict[str, int]] = []
+    settled: list[Settled] = []
+    caps: dict[str, int] = {}
+    last = ""
     for values in design.alone():
         if any(values[name] > most for name, most in caps.items()):
             continue
+        changed = next((name for name, value in values.items() if samples and value != samples[0][name]), "")
+        if changed != last:
+            launcher.starts.clear()
+        last, one = changed, launcher.settle({**fixed, **values})
+        if settled and _too_far(one) and not _too_far(settled[0]):
+            caps |= {changed: samples[0][changed]}
+            continue
         samples.append(values)
-        settled.append(launcher.settle({**fixed, **values}))
+        settled.append(one)
         if settled[-1].work > _MUCH:
-            caps |= {name: value for name, value in values.items() if value != samples[0][name]}
+            caps |= {changed: values[changed]} if changed else {}
     design = evolve(design, caps=caps)
-    measures = [_measures(launcher, one) for one in settled]
-    relevant = moved(samples, measures)
-    more = list(design.together(relevant))
-    return [*samples, *more], [*settled, *(launcher.settle({**fixed, **values}) for values in more)]
+    relevant = moved(samples, [_measures(launcher, one) for one in settled])
+    for values in (*design.together(relevant), *design.far(relevant)):
+        launcher.starts.clear()
+        one = launcher.settle({**fixed, **values})
+        if not _too_far(one) or _too_far(settled[0]):
+            samples.append(values)
+            settled.append(one)
+    return samples, settled
+
+
+def _too_far(settled: Settled) -> bool:
+    """Whether anything lay beyond the memory that a trial has: the sizes were too large for it."""
+    faults = (fault for seen in settled.seen for fault in seen.faults)
+    return any(fault.kind.startswith("out-of-bounds") and "of buffer '" in fault.message for fault in faults)
 
 
 def _measures(launcher: Launcher, settled: Settled) -> list[int]:
@@ -169,6 +189,7 @@ def _fitted(
         for axis, form in enumerate(grids)
         if form is None
     ]
+    stops += _never_more(launcher, grids, extents)
     x, y, z = grids
     found = Findings(
         design,
@@ -186,6 +207,15 @@ def _fitted(
 def _shifted(reach: Form, offset: Form) -> Form:
     """With the elements before the pointer."""
     return reach if not any(offset.polynomials) else Form(build("+", (reach.expression, offset.expression)))
+
+
+def _never_more(launcher: Launcher, grids: Sequence[Form | None], extents: Sequence[Extent]) -> Iterator[Stop]:
+    """That as many blocks sufficed at all sizes, of a kernel that looks at its block's number: where extents hang on
+    sizes, larger ones may need more."""
+    looks = any(launcher.lab.subject.guards(AXES[axis]) for axis in launcher.axes)
+    same = all(form is not None and not form.names for form in grids)
+    if looks and same and any(one.count is not None and one.count.names for one in extents):
+        yield Stop("grid", "as many blocks sufficed at every size that was tried; larger ones may need more")
 
 
 def _divisors(launcher: Launcher) -> tuple[int, ...]:

@@ -194,9 +194,8 @@ def _candidates(subject: Subject) -> Iterator[Three]:
         yield function.required_threads
         return
     most = math.prod(function.max_threads) if function.max_threads is not None else 1024
-    for block in _guesses(subject):
-        if math.prod(block) <= min(most, 1024) and block[2] <= 64:
-            yield block
+    fitting = [block for block in _guesses(subject) if math.prod(block) <= min(most, 1024) and block[2] <= 64]
+    yield from fitting or [(min(most, 1024), 1, 1)]
 
 
 def _guesses(subject: Subject) -> Iterator[Three]:

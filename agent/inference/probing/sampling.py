@@ -71,8 +71,9 @@ class Design:
             counts = (1, 2, 3, 4, 5, 8, 13, 22)
             return tuple(self.unit * count for count in counts if self.unit * count <= _LARGE)
         side = self.side
-        steps = (side + 1, 2 * side + 3, 3 * side, 4 * side + 2, 8 * side + 5, 16 * side + 9)
-        return (16, 17, *(value for value in steps if value <= _LARGE))
+        steps = (side + 1, 2 * side + 3, 3 * side, 4 * side + 2, 8 * side + 5, 16 * side + 9, 32 * side + 3)
+        # no more than twice the one before: where the work has become too much, the larger ones are left out
+        return (16, 17, *(value for value in (*steps, 64 * side + 17) if value <= _LARGE))
 
     def together(self, relevant: Sequence[str]) -> Iterator[dict[str, int]]:
         """Combinations of the variables that matter, and then what is held out."""
@@ -91,6 +92,14 @@ class Design:
         for _ in range(_DRAWN + 4 * min(len(relevant), 4)):
             drawn = {name: self._drawn(kinds[name], len(relevant), rng) for name in start}
             yield {name: min(value, self.caps.get(name, value)) for name, value in drawn.items()}
+
+    def far(self, relevant: Sequence[str]) -> Iterator[dict[str, int]]:
+        """Each size that matters well beyond what forms are made from, as long as that is no great work: one that
+        seemed to change nothing may begin to there."""
+        start = self.base()
+        for variable in self.variables:
+            if variable.kind == "size" and variable.name in relevant and variable.name not in self.caps:
+                yield {**start, variable.name: max(self._values("size")) * 4 + self.unit}
 
     def _drawn(self, kind: str, relevant: int, rng: random.Random) -> int:
         if kind == "blocks":
