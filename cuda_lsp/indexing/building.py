@@ -109,7 +109,7 @@ class Building:
     def _say_left(self, left: tuple[str, ...]) -> None:
         more = [f"and {len(left) - _LISTED} more"] if len(left) > _LISTED else []
         words = "not in the index: " + "; ".join([*left[:_LISTED], *more])
-        log.info("%s", words)
+        # to the client only: our own log names no files
         self._server.window_log_message(types.LogMessageParams(types.MessageType.Info, f"cuda-lsp: {words}"))
 
     async def _show(self) -> None:

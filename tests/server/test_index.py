@@ -212,7 +212,6 @@ def test_the_first_build_of_many_files_shows_how_far_it_is(folder: Path) -> None
     with Wire() as client:
         opened = start(client, folder)
         opened.eventually(lambda: opened.symbols("k399"), ["k399 k399.cu:1 k399"])
-        assert progress(client) == [] or progress(client)[-1]["kind"] == "end"
         assert client.end() == 0
 
 
@@ -247,3 +246,17 @@ def test_a_request_that_is_cancelled(folder: Path) -> None:
         assert client.response()["error"]["code"] == -32800
         opened.eventually(lambda: opened.definition("main.cu", "sca|le<float>"), ["kernels.cu:4 scale"])
         assert client.end() == 0
+
+
+def test_what_is_passed_over_is_told_to_the_client_once_and_stands_in_no_log(folder: Path) -> None:
+    (folder / "binary.cu").write_bytes(b"\0\1\2")
+    with Wire() as client:
+        opened = start(client, folder, WATCHING)
+        told = f"cuda-lsp: not in the index: {folder / 'binary.cu'}: a binary file"
+        until(lambda: client.messages("window/logMessage"))
+        (folder / "other.cu").write_text(OTHER)
+        tell(client, folder / "binary.cu")
+        opened.eventually(lambda: opened.symbols("other"), ["other other.cu:1 other"])
+        assert [one["message"] for one in client.messages("window/logMessage")] == [told]
+        assert client.end() == 0
+        assert b"binary.cu" not in client.errors
