@@ -7,7 +7,8 @@ any. Nothing in the checkout is changed.
 Two tables. Kernels whose workload reading the file leaves open: for how many probing finds one, and what stops the
 rest. Kernels whose workload reading finds: they are probed as if it were not known, then launched as the host code does
 at small sizes, and what that launch touches is compared with the probed extent at the same numbers. *Too small* is an
-extent that the launch goes beyond; *said* are those where probing had told that data decides a branch.
+extent that the launch goes beyond; *said* are those where probing had told that data decides a branch, or that it
+assumed how many blocks there are.
 
 ``CUDA_LSP_PROBING_SECONDS`` (20, for each kernel), ``_OUT`` (a folder for ``rows.jsonl``, which a second run goes on
 from; a temporary one by default), ``_ONLY`` (a part of the folders' names), ``_COUNT`` (kernels of one file, 6).
@@ -157,7 +158,7 @@ def _compared(document: Document, kernel: Kernel, known: Workload, found: Probed
                     "probed": _at(told.extent, told.offset, numbers),
                     "reached": reached,
                     "allocated": (allocated[argument.buffer] - argument.offset) // size,
-                    "said": any("decide a branch" in note for note in found.notes),
+                    "said": any("decide a branch" in note or "bounds its blocks" in note for note in found.notes),
                 }
         return
 
