@@ -65,6 +65,12 @@ def test_what_is_no_such_form_is_refused(names: tuple[str, ...], function: Calla
     assert fit(tried, [function(**one) for one in tried], (128, 32, 4)) is None
 
 
+def test_a_part_that_was_seen_at_whole_parts_only_is_rounded_up() -> None:
+    tried = [{"n": 256 * count} for count in range(1, 14)]
+    found = fit(tried, [one["n"] // 256 for one in tried])
+    assert found is not None and str(found.expression) == "ceil_div(n, 256)" and found.at({"n": 700}) == 3
+
+
 def test_a_form_that_fails_on_what_is_held_out_is_none() -> None:
     tried = samples("n")
     seen = [one["n"] for one in tried]

@@ -83,7 +83,11 @@ def written(polynomial: Polynomial, order: Sequence[str] = ()) -> Expression:
         for monomial, factor in polynomial.items()
     }
     shown = _product(whole) or _sum(whole)
-    return shown if divisor == 1 else build("/", (shown, number(divisor)))
+    if divisor == 1:
+        return shown
+    parts = (shown, number(divisor))
+    # a part of one product is seen at whole parts only: rounded up it is enough between them too
+    return build("call", parts, "ceil_div") if len(whole) == 1 else build("/", parts)
 
 
 def _product(whole: Mapping[Monomial, int]) -> Expression | None:
