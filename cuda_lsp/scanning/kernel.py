@@ -20,6 +20,7 @@ from agent.workload.describe import arguments, origin
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.settings import Settings, SettingsError
+from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
 from cuda_lsp.ruling import selection, severity
 from cuda_lsp.scanning.values import Cause, Cost, Hint, Hot, Scanned
@@ -50,7 +51,7 @@ class Asked:
 
 def listed(document: Document) -> tuple[Scanned, ...]:
     """The kernels of a file as far as reading it tells."""
-    seen: set[str] = set()
+    chosen: dict[str, Kernel] = {}
     found = []
     for kernel in document.kernels:
         one = Scanned(
@@ -64,12 +65,18 @@ def listed(document: Document) -> tuple[Scanned, ...]:
         )
         if kernel.damage:
             one = evolve(one, cause=Cause.DAMAGED, message=kernel.damage)
-        elif kernel.qualified_name in seen:
-            twin = "another kernel of this name stands above it in the file, and is the one that is looked at"
+        elif (looked := _looked_at(document, kernel, chosen)) is not kernel:
+            twin = f"the kernel of this name at line {looked.line} is the one that is looked at"
             one = evolve(one, cause=Cause.TWIN, message=twin)
-        seen.add(kernel.qualified_name)
         found.append(one)
     return tuple(found)
+
+
+def _looked_at(document: Document, kernel: Kernel, chosen: dict[str, Kernel]) -> Kernel:
+    """Of several kernels of one name the one that is compiled, or the first."""
+    if kernel.qualified_name not in chosen:
+        chosen[kernel.qualified_name] = compiled_twin(document, kernel)
+    return chosen[kernel.qualified_name]
 
 
 def scanned(one: Scanned, document: Document, kernel: Kernel, asked: Asked) -> Scanned:

@@ -19,6 +19,7 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings, SettingsError, read_settings
+from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
 
@@ -60,7 +61,7 @@ def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[s
     if not document.kernels:
         raise CommandError(Exit.INPUT, f"{document.path}: no kernel (`__global__` function) in this file")
     try:
-        kernel = document.kernel(name) if name else document.kernels[0]
+        kernel = compiled_twin(document, document.kernel(name) if name else document.kernels[0])
     except UnknownKernel as error:
         raise CommandError(Exit.INPUT, f"{document.path}: {error}") from error
     if kernel.damage:

@@ -9,6 +9,7 @@ from agent.workload.describe import origin
 from agent.workload.errors import NoWorkload
 from agent.workload.find import find_workload
 from agent.workload.settings import Settings
+from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
 
 KERNEL = """\
@@ -172,3 +173,20 @@ def test_headers_that_include_each_other_end(tmp_path: Path) -> None:
         "main.cu": '#include "a.h"\n' + KERNEL + main(),
     }
     assert elements(found(tmp_path, files, "main.cu")) == 64
+
+
+@pytest.mark.parametrize(("defined", "line"), [("", 4), ("#define FAST 1", 2)])
+def test_of_two_definitions_the_compiled_one_is_meant(tmp_path: Path, defined: str, line: int) -> None:
+    text = f"""{defined}
+#ifdef FAST
+__global__ void k(float* y) {{ y[threadIdx.x] = 1; }}
+#else
+__global__ void k(float* y) {{ y[threadIdx.x] = 2; }}
+#endif
+int main() {{ float* y; cudaMalloc(&y, 1024); k<<<1, 256>>>(y); }}
+"""
+    file = tmp_path / "k.cu"
+    file.write_text(text)
+    document = parse(text.encode(), str(file))
+    for kernel in document.kernels:
+        assert compiled_twin(document, kernel).line == line + 1

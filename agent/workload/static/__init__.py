@@ -5,5 +5,6 @@ from, allocations keep their size, transfers tell what goes in. A launch met on 
 """
 
 from agent.workload.static.inference import infer
+from agent.workload.static.unit import compiled_twin
 
-__all__ = ["infer"]
+__all__ = ["compiled_twin", "infer"]

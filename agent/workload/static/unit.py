@@ -79,6 +79,15 @@ def alone(document: Document) -> Unit:
     return Unit(document, path, document, joined, path, names)
 
 
+def compiled_twin(document: Document, kernel: Kernel) -> Kernel:
+    """Of several definitions of one name, of which `#if` leaves out all but one, that one; else the kernel itself."""
+    twins = [one for one in document.kernels if one.qualified_name == kernel.qualified_name]
+    if len(twins) < 2:
+        return kernel
+    unit = unit_of(document, kernel)
+    return next((one for one in twins if unit.kernel(one) is not None), kernel)
+
+
 def unit_of(document: Document, kernel: Kernel) -> Unit:
     """The program that launches ``kernel``, as one document.
 
