@@ -151,7 +151,8 @@ def _prepare(
     tell("oracle")
     if setting.reference is not None and "numeric" in bench.kinds.values():
         with drawing(setting.secret, "reference"):
-            found = doubt(bench, contract.base, tuple(families(workload)))
+            plain, _, _ = _with_oracle(evolve(bench, setting=evolve(setting, reference=None)), contract)
+            found = doubt(evolve(plain, setting=setting), contract.base, tuple(families(workload)))
         if found is not None and found.refuted:
             return _broken(bench, evolve(contract, broken=True, summary=found.words))
         if found is not None:

@@ -23,6 +23,7 @@ class Refers(Protocol):
         numbers: Mapping[str, int | float],
         outputs: Mapping[str, int],
         cancelled: Callable[[], bool],
+        seconds: float,
     ) -> dict[str, Floats] | str: ...
 
     def times(
@@ -30,14 +31,24 @@ class Refers(Protocol):
     ) -> tuple[float, ...] | str: ...
 
 
+class Limits(Protocol):
+    """How long may be waited (:class:`agent.evaluation.setting.Setting`)."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def cancelled(self) -> Callable[[], bool]: ...
+
+
 def referred(
-    asked: Refers, workload: Workload, bound: Bound, given: Mapping[str, Any], cancelled: Callable[[], bool]
+    asked: Refers, workload: Workload, bound: Bound, given: Mapping[str, Any], limits: "Limits"
 ) -> Answer | str:
     """Its answer to one case, with every output that it gives in float64; or why there is none. ``given`` are the
     contents of the buffers that the plan reads first."""
     tensors = {buffer.name: _tensor(buffer, given[buffer.name]) for buffer in bound.buffers if _passed(buffer, given)}
     wanted = {buffer.name: buffer.nbytes // lane_bytes(buffer.dtype) for buffer in bound.buffers if _wanted(buffer)}
-    found = asked.answer(tensors, numbers(workload, bound), wanted, cancelled)
+    found = asked.answer(tensors, numbers(workload, bound), wanted, limits.cancelled, limits.seconds)
     if isinstance(found, str):
         return found
     outputs = {name: np.ascontiguousarray(values).view(np.uint8) for name, values in found.items()}

@@ -133,7 +133,7 @@ def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
 
 def _oracle(bench: Bench, before: Contents) -> Answer | None:
     if bench.referred and bench.setting.reference is not None:
-        found = referred(bench.setting.reference, bench.workload, before.bound, before.given, bench.setting.cancelled)
+        found = referred(bench.setting.reference, bench.workload, before.bound, before.given, bench.setting)
         return found if isinstance(found, Answer) else None
     if bench.oracle is None:
         return shadows.shadowed(bench.setting, bench.build, before) if bench.shadow else None

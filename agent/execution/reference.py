@@ -46,8 +46,11 @@ class TorchReference:
         numbers: Mapping[str, int | float],
         outputs: Mapping[str, int],
         cancelled: Callable[[], bool] = never,
+        seconds: float = SECONDS,
     ) -> dict[str, Doubles] | str:
-        """What it computes in float64, for each of ``outputs`` (name, elements) that it gives; or why it does not."""
+        """What it computes in float64, for each of ``outputs`` (name, elements) that it gives; or why it does not,
+        after ``seconds`` at most (loading it apart)."""
+        limit = min(seconds, SECONDS)
         total = sum(one.nbytes for one in tensors.values()) + 8 * sum(outputs.values())
         if total > MOST_BYTES:
             return f"{total >> 20} MiB of tensors are too much for it here"
@@ -62,9 +65,9 @@ class TorchReference:
                 if problem:
                     return problem
                 assert self._child is not None
-                found = self._child.converse(lambda channel: _asked(channel, call, say.Called), SECONDS, cancelled)
+                found = self._child.converse(lambda channel: _asked(channel, call, say.Called), limit, cancelled)
             except ChildTimeout:
-                return f"{self.reference} did not answer within {SECONDS:g} s"
+                return f"{self.reference} did not answer within {limit:g} s"
             except ChildCancelled:
                 return "cancelled"
             except ChildDied as death:

@@ -46,6 +46,10 @@ def text(x):
 def ends(x):
     os._exit(7)
 
+def sleeps(x):
+    import time
+    time.sleep(600)
+
 def keys(x):
     return x * len([name for name in os.environ if name.endswith("_API_KEY")])
 
@@ -160,6 +164,11 @@ def test_no_key_reaches_it(open_, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "CUDA_LSP_API_KEY", "secret")
     found = open_("keys").answer({"x": X}, {}, {"y": 24})
     assert not found["y"].any()
+
+
+def test_it_is_waited_for_as_long_as_allowed(open_) -> None:
+    found = open_("sleeps").answer({"x": X}, {}, {"y": 24}, seconds=0.5)
+    assert found == "refs.py:sleeps did not answer within 0.5 s"
 
 
 def test_too_large_and_cancelled(open_, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from lsprotocol import types
@@ -178,7 +179,7 @@ def test_a_client_without_a_plugin_gets_the_diff_as_a_file(tmp_path: Path) -> No
         review = await client.command("review", await client.kernel("scale"))
         await client.until(lambda: bool(client.shown))
         (uri,) = client.shown
-        text = Path(uri.removeprefix("file://")).read_text()
+        text = Path(unquote(uri.removeprefix("file://"))).read_text()
         assert review["diff"].startswith("--- a/") and review["diff"] in text and "verdict    right (emulated" in text
         assert "+    int i = " not in text and "+// helper 0" in text
 
