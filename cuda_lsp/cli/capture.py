@@ -75,7 +75,9 @@ def command(
 
     The program is executed as it is: capture only what you would run yourself. Its output and exit code are kept.
     """
-    if bool(program) == bool(source):
+    if program and source:
+        raise CommandError(Exit.USAGE, "--from reads what was recorded: name no program beside it")
+    if not program and not source:
         raise CommandError(
             Exit.USAGE, "name a program after `--` (`cuda-lsp capture -- ./app 1024`), or --from a folder"
         )
@@ -91,11 +93,23 @@ def command(
         )  # fmt: skip
         wanted = told_by(document, wanted) if document is not None else wanted
         if source is not None:
-            return _report(program, Ended(0), read_capture(Path(source)), document, name, write, as_json)
+            return _report(program, Ended(0), _kept(source), document, name, write, as_json)
         return _run(program, wanted, document, name, write, as_json, out, seconds)
     except (CaptureError, UnknownKernel) as error:
         missing = isinstance(error, CaptureError) and error.machine
         raise CommandError(Exit.MACHINE if missing else Exit.INPUT, str(error)) from error
+
+
+def _kept(source: str) -> Capture:
+    """What an earlier capture recorded. Raises CaptureError where there is none."""
+    found = read_capture(Path(source))
+    if not found.processes:
+        raise CaptureError(
+            f"{source} holds no recording: `cuda-lsp capture --out {source} -- ./app` makes one, where the program uses "
+            "CUDA",
+            machine=False,
+        )
+    return found
 
 
 def _run(

@@ -191,7 +191,8 @@ def test_a_driver_without_a_card(body: str, message: str, compiler: str, tmp_pat
     ("arguments", "code", "message"),
     [
         ((), 2, "name a program after `--`"),
-        (("--from", "folder", "--", "./app"), 2, "name a program after `--`"),
+        (("--from", "folder", "--", "./app"), 2, "name no program beside it"),
+        (("--from", "."), 3, "holds no recording: `cuda-lsp capture --out . -- ./app` makes one"),
         (("--write", "--", "./app"), 2, "--write needs --file"),
         (("--max-buffer", "lots", "--", "./app"), 2, "`lots` is no size; write 512M or 1G"),
         (("--file", "nowhere.cu", "--", "./app"), 3, "nowhere.cu"),
