@@ -105,8 +105,8 @@ def _kept(source: str) -> Capture:
     found = read_capture(Path(source))
     if not found.processes:
         raise CaptureError(
-            f"{source} holds no recording: `cuda-lsp capture --out {source} -- ./app` makes one, where the program uses "
-            "CUDA",
+            f"{source} holds no recording: `cuda-lsp capture --out {source} -- ./app` makes one, where the program "
+            "uses CUDA",
             machine=False,
         )
     return found
