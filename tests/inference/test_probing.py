@@ -307,6 +307,40 @@ def test_a_value_that_only_decides_a_branch_is_said() -> None:
     assert not any("decide" in note for note in plain.notes)
 
 
+@pytest.mark.parametrize(
+    "parameters, body, scalar",
+    [
+        ("const float* x, float* y, int n, int period", "if (i < n) y[i] = x[i % period];", "period"),
+        ("const float* x, float* y, int n, int m, int k0",
+         "if (i < min(n, m) - k0) y[i + k0] = x[i * 2] + x[n - 1 - i];", "k0"),
+        ("const float* x, float* y, int n, int mode",
+         "if (i >= n) return; if (mode == 3) y[i] = x[3 * i]; else y[i] = x[i];", "mode"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_not_to_matter_while_an_extent_is_open(parameters: str, body: str, scalar: str) -> None:
+    found = probed(kernel(parameters, body))
+    assert found.workload is None and "x" in [stop.what for stop in found.stops]
+    assert not any("no extent was seen to depend" in note for note in found.notes)
+    assert any("what is open may depend on" in note and f"`{scalar}`" in note for note in found.notes)
+    closed = probed(kernel("const float* x, float* y, int n, int fill", "if (i < n) y[i] = x[i] + fill;"))
+    assert any("no extent was seen to depend on `fill`" in note for note in closed.notes)
+
+
+def test_what_no_run_touched_is_open_but_for_what_the_code_does_not_use() -> None:
+    power = "int n = 1 << logn; for (; i < n; i += gridDim.x * blockDim.x) y[i] = x[i] * 2;"
+    shifted = probed(kernel("const float* x, float* y, int logn", power))
+    assert shifted.workload is None
+    assert {one.name: one.extent for one in shifted.found} == {"x": None, "y": None}
+    seldom = "if (i >= n) return; float v = x[i]; if (v > 3.5f) v += extra[i + n]; y[i] = v;"
+    found = probed(kernel("const float* x, const float* extra, float* y, int n", seldom))
+    assert [stop.what for stop in found.stops] == ["extra"] and "no run touched it" in found.stops[0].reason
+    assert "extra: f32[?] probed in" in found.draft
+    unused = probed(kernel("const float* x, const float* extra, float* y, int n", "if (i < n) y[i] = x[i];"))
+    assert unused.workload is not None
+    assert {one.name: one.extent for one in unused.found} == {"x": "n", "extra": "1", "y": "n"}
+    assert "the code does not use `extra`; one element stands for it" in unused.notes
+
+
 def test_a_kernel_that_does_not_end() -> None:
     with pytest.raises(Stopped, match=r"not end|deadlock|time for probing"):
         probed(kernel("float* x, int n", "while (n > 0) { x[0] += 1; if (x[0] < -1) break; }"), seconds=4)

@@ -58,6 +58,17 @@ class Findings:
         forms = [*self.grid, self.shared, *(one.count for one in self.extents), *(one.before for one in self.extents)]
         return frozenset[str]().union(*(form.names for form in forms if form is not None))
 
+    @property
+    def untouched(self) -> frozenset[str]:
+        """Pointers that no run touched."""
+        return frozenset(one.pointer.name for one in self.extents if not one.accessed)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every form was found."""
+        ends = [form for one in self.extents for form in (one.count, one.before)]
+        return None not in (*self.grid, self.shared, *ends)
+
 
 def find(launcher: Launcher, scalars: Sequence[Variable], fixed: Mapping[str, int | float], unit: int) -> Findings:
     """Sample and fit. Raises Stopped."""
@@ -161,6 +172,11 @@ def _fitted(
     for pointer in subject.pointers:
         behind, before = zip(*(_elements(pointer, one) for one in settled), strict=True)
         count = offset = None
+        accessed = any(behind) or any(before)
+        if not accessed and pointer.name not in closed and subject.takes(pointer.name):
+            closed.add(pointer.name)
+            why = "no run touched it, though the code may: with which values of the scalars, and of what it loads?"
+            stops.append(Stop(pointer.name, why, again=True))
         if pointer.name not in closed:
             offset = fit(samples, before, divisors)
             sums = [one + other for one, other in zip(behind, before, strict=True)]
@@ -170,7 +186,7 @@ def _fitted(
                 count = _shifted(reach, offset) if reach is not None else None
             if count is not None and count.polynomial:
                 counts.append(count.polynomial)
-        extents.append(Extent(pointer, count, offset, _access(pointer, settled), any(behind) or any(before)))
+        extents.append(Extent(pointer, count, offset, _access(pointer, settled), accessed))
     grids = [_grid(launcher, axis, samples, settled, divisors, counts) for axis in range(3)]
     # an extent may hang on the number of blocks, whose form may need the extents of others
     counts += [form.polynomial for form in grids if form is not None and form.polynomial]

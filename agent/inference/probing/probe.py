@@ -63,13 +63,14 @@ def probe(document: Document, kernel: Kernel, options: Options | None = None, li
 def _find(
     lab: Lab, block: tuple[int, int, int], variables: tuple[Variable, ...], values: Mapping[str, int | float]
 ) -> Findings:
-    """At any sizes; where that leaves something open, at multiples of the block, which many kernels are written for."""
+    """At any sizes; where that leaves something open, at multiples of the block, which many kernels are written for.
+    These tell nothing where a pointer is not even touched that was before."""
     found = find(Launcher(lab, block, {}, contents_for(lab.subject)), variables, values, 1)
     side = max(block)
     if not any(stop.again for stop in found.stops) or side == 1:
         return found
     again = find(Launcher(lab, block, {}, contents_for(lab.subject)), variables, values, side)
-    return again if len(again.stops) < len(found.stops) else found
+    return again if len(again.stops) < len(found.stops) and again.untouched <= found.untouched else found
 
 
 def _variables(subject: Subject, told: Known) -> tuple[Variable, ...]:

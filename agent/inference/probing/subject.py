@@ -9,7 +9,7 @@ from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.influence import Influence, influence
-from agent.execution.emulator.instruction import Immediate, Instruction, Register, Special
+from agent.execution.emulator.instruction import Address, Immediate, Instruction, Register, Special, Symbol
 from agent.execution.emulator.kernel import Kernel as Code
 from agent.execution.emulator.program import Loaded, load
 from agent.inference.probing.known import Known
@@ -63,6 +63,14 @@ class Subject:
     def guards(self, axis: str) -> bool:
         """Whether a branch hangs on the number of the block along ``axis``."""
         return any(f"ctaid.{axis}" in sources for sources in self.influence.branches.values())
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the code asks for a parameter: the compiler leaves out one that nothing hangs on."""
+        place = next(index for index, one in enumerate(self.kernel.parameters) if one.name == parameter)
+        symbol = self.code.function.parameters[place].name
+        sources = (source for item in self.code.code.items for source in item.instruction.sources)
+        bases = (source.base if isinstance(source, Address) else source for source in sources)
+        return any(isinstance(base, Symbol) and base.name == symbol for base in bases)
 
     @property
     def dynamic_shared(self) -> bool:

@@ -52,7 +52,7 @@ def probed(result: Result) -> Probed:
             stops.append(Stop("launch", str(error)))
     draft = _heading(result, stops, notes) + format_directive(workload).replace(_BLANK, "?")
     seen = tuple(
-        Found(one.pointer.name, one.pointer.dtype, str(one.count.expression) if one.count else None, one.access,
+        Found(one.pointer.name, one.pointer.dtype, str(_elements(one)) if one.count else None, one.access,
               str(one.before.expression) if one.before else "0")
         for one in result.found.extents
     )  # fmt: skip
@@ -100,10 +100,14 @@ def _open(form: Form | None) -> Expression:
     return form.expression if form is not None else name_of(_BLANK)
 
 
+def _elements(one: Extent) -> Expression:
+    """Of a pointer that the code does not use there is one: an empty buffer cannot be passed."""
+    return _open(one.count) if one.accessed or one.count is None else number(1)
+
+
 def _buffer(one: Extent, origin: Origin) -> Buffer:
-    extent = _open(one.count) if one.accessed or one.count is None else number(1)
     pointer = one.pointer
-    return Buffer(pointer.name, pointer.dtype, extent, one.access, default_domain(pointer.dtype), origin)
+    return Buffer(pointer.name, pointer.dtype, _elements(one), one.access, default_domain(pointer.dtype), origin)
 
 
 def _symbols(subject: Subject, origin: Origin) -> Iterator[Buffer]:
@@ -217,10 +221,13 @@ def _assumed(result: Result) -> Iterator[str]:
     others = [one.name for one in subject.scalars if one.name not in {*sized, *result.known.arguments}]
     if others:
         told = ", ".join(f"{name} = {result.values[name]}" for name in others)
-        yield f"no extent was seen to depend on {_listed(others)}; {told}"
-    untouched = [one.pointer.name for one in found.extents if not one.accessed]
-    if untouched:
-        yield f"{_listed(untouched)} was never touched; one element stands for it"
+        if found.whole:
+            yield f"no extent was seen to depend on {_listed(others)}; {told}"
+        else:
+            yield f"{told}: ours, and what is open may depend on {_listed(others)}"
+    unused = [one.pointer.name for one in found.extents if not one.accessed and one.count is not None]
+    for name in unused:
+        yield f"the code does not use `{name}`; one element stands for it"
     behind = [one.pointer.name for one in found.extents if one.before is not None and one.before.names | _constant(one)]
     if behind:
         yield f"elements before {_listed(behind)} are touched, so the pointer that is passed lies inside its buffer"
