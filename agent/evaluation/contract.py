@@ -11,6 +11,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from agent.evaluation import runs
+from agent.evaluation.probed import hold, probed, refuse_short
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
 from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, describe, least, variants
 from agent.evaluation.truth import Bench, outputs
@@ -96,6 +97,7 @@ def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
     """Run the original at small sizes with every check on ``checker`` (a device that has them).
 
     An Answer comes back where nothing could be learnt: an instruction that the emulator lacks, a time-out, no device.
+    Raises ShortExtent where it goes beyond an extent that was probed: that is no fault of the original's.
     """
     probe = _prober(bench, checker)
     ran: list[_Probe] = []
@@ -162,6 +164,7 @@ def _prober(bench: Bench, checker: Device) -> Callable[[Sizes], _Probe]:
             return _Probe(dict(sizes), None, why=str(error))
         before = runs.contents(bound, runs.case(sizes, family, runs.draw_seed()))
         answer = runs.run(bench.setting, bench.build, before, checks=ALL_CHECKS, device=checker, seconds=PROBE_SECONDS)
+        hold(bench.workload, answer, sizes)
         return _Probe(dict(sizes), answer, _full(bound, answer))
 
     return probe
@@ -222,11 +225,9 @@ def _give_up(bench: Bench, ran: list[_Probe]) -> Contract | Answer:
 
 def _broken(found: _Probe, workload: Workload) -> Contract:
     fault = found.faults[0]
+    refuse_short(workload, fault, found.sizes)
     rules = {name: Rule(name) for name in found.sizes}
     summary = f"{fault.kind} in {fault.kernel}: {place(fault)} ({describe(found.sizes)})"
-    beyond = next((name for name in probed(workload) if f"buffer '{name}'" in fault.message), None)
-    if fault.kind.startswith("out-of-bounds") and beyond is not None:
-        summary += f"; the extent of `{beyond}` was probed at other sizes: state what your program allocates"
     return Contract(summary, True, found.sizes, rules, {}, False, frozenset(), {}, False, fault)
 
 
@@ -293,7 +294,9 @@ def _plain(bench: Bench, checker: Device, bound: Bound, prior: int, turned: bool
     chosen = Case(tuple(bound.sizes.items()), families(bench.workload)[0], 1)
     before = runs.contents(bound, chosen)
     run = runs.run_reordered if turned else runs.run
-    return run(bench.setting, bench.build, before, prior=prior, device=checker, seconds=PROBE_SECONDS)
+    answer = run(bench.setting, bench.build, before, prior=prior, device=checker, seconds=PROBE_SECONDS)
+    hold(bench.workload, answer, bound.sizes)
+    return answer
 
 
 def _depends_on_prior(bound: Bound, one: Answer, other: Answer) -> str:
@@ -340,11 +343,6 @@ def element(bound: Bound) -> int:
 
 def _cancelled() -> Answer:
     return Answer("cancelled", {}, None, (), (), "cancelled", 0.0)
-
-
-def probed(workload: Workload) -> tuple[str, ...]:
-    """The buffers whose extent is what a run of the kernel touched: that it keeps within them proves nothing."""
-    return tuple(buffer.name for buffer in workload.buffers if buffer.probed)
 
 
 def _bounds(names: tuple[str, ...]) -> str:

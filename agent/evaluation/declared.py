@@ -16,6 +16,7 @@ from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
 from agent.evaluation.comparators.numeric import fits, spread_of
 from agent.evaluation.contract import Contract, serious
+from agent.evaluation.probed import hold
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
@@ -27,7 +28,7 @@ from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.dtypes import is_float
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
-from agent.workload.workload import Access
+from agent.workload.workload import Access, Workload
 
 Lanes = npt.NDArray[np.int64]
 
@@ -219,13 +220,13 @@ def sample_at(bench: Bench, sizes: dict[str, int], near: tuple[float, ...] = ())
     before = runs.contents(bound, chosen)
     one = runs.run(bench.setting, bench.build, before, blocks=spots(1), seconds=_limit(bench.setting))
     if one.status != "ok":
-        return _why(one, bound)
+        return _why(one, bound, bench.workload)
     cost = max(1, one.thread_instructions)
     wrote = sum(int(np.count_nonzero(marks)) for marks in (one.written or {}).values())
     blocks = max(3, min(_MOST, _BUDGET[bench.setting.depth] // cost, MOST_WRITTEN // max(1, wrote)))
     pair = _pair(bench.setting, bench.build, before, blocks, near)
     if isinstance(pair, Answer):
-        return _why(pair, bound)
+        return _why(pair, bound, bench.workload)
     known = _known(bench, before, pair, spots(blocks, near=near))
     if not any(len(item.original) for item in known):
         return Unsampled("no part of its outputs is written by a few blocks alone")
@@ -236,7 +237,7 @@ def _limit(setting: Setting) -> float:
     return _SECONDS["full" if setting.depth == FULL else "screen"]
 
 
-def _why(answer: Answer, bound: Bound) -> Unsampled:
+def _why(answer: Answer, bound: Bound, workload: Workload) -> Unsampled:
     if answer.status == "timeout" or any(fault.kind == "step limit" for fault in answer.faults):
         return Unsampled(TOO_LONG)
     bad = serious(answer.faults)
@@ -244,6 +245,8 @@ def _why(answer: Answer, bound: Bound) -> Unsampled:
         return Unsampled(answer.message or answer.status)
     # a plan of one launch has no excuse: what faults on some blocks faults on all
     certain = len(bound.steps) == 1 and bad[0].kind not in _OWN
+    if certain:
+        hold(workload, answer, bound.sizes)
     return Unsampled(f"sampled blocks end with: {bad[0].kind} ({bad[0].message})", bad[0] if certain else None)
 
 

@@ -39,7 +39,7 @@ def judge(
 ) -> Verdict:
     """Run the gates until one says no. ``progress`` is told each gate's result; ``scope`` is what the rewrite may
     change (``drop-in``, ``relaunch``, ``plan``). A workload's own ``lossy`` allows what ``allow_lossy`` does. Never
-    raises for what the candidate is or does."""
+    raises for what the candidate is or does; ShortExtent where the original goes beyond an extent that was probed."""
     return _through(Trial(prepared, candidate, allow_lossy, scope), progress, fresh_root())[0]
 
 

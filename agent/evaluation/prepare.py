@@ -11,6 +11,7 @@ from agent.evaluation.counting import recipes
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
 from agent.evaluation.draws import drawing
 from agent.evaluation.estimate import Estimate, Headroom, estimate
+from agent.evaluation.probed import ShortExtent
 from agent.evaluation.promotion import Refused, promote_options, promote_slice
 from agent.evaluation.ptx import Traits, traits
 from agent.evaluation.refuting import doubt
@@ -121,7 +122,7 @@ def prepare(
     tell = progress or (lambda stage: None)
     try:
         return _prepare(original, workload, setting, tell)
-    except (WorkloadError, SourceError) as error:
+    except (WorkloadError, SourceError, ShortExtent) as error:
         return Failure("workload", str(error))
 
 

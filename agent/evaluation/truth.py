@@ -9,6 +9,7 @@ from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
+from agent.evaluation.probed import hold
 from agent.evaluation.referred import referred
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
@@ -65,10 +66,11 @@ def patient(setting: Setting, known: Truth) -> Setting:
 
 def truth(bench: Bench, chosen: Case) -> Truth | Answer:
     """The original's answer with its sensitivity and, where there is an oracle that fits, float64's. An Answer that is
-    not ``ok`` comes back as it is."""
+    not ``ok`` comes back as it is. Raises ShortExtent."""
     bound = bound_at(bench.workload, bench.original, dict(chosen.sizes))
     before = runs.contents(bound, chosen)
     answer = runs.run(bench.setting, bench.build, before)
+    hold(bench.workload, answer, bound.sizes)
     if answer.status != "ok":
         return answer
     written = _written(bench, before, answer)

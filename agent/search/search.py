@@ -7,6 +7,7 @@ from collections import deque
 from attrs import evolve, frozen
 
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.probed import ShortExtent
 from agent.evaluation.room import room
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
@@ -70,7 +71,10 @@ def search(
     run.formatted = formatter(original.document.path, lambda text: run.emit(events.Note(text)))
     run.emit(events.WorkloadFound(arguments(workload), origin(workload)))
     prepared = prepare(original, workload, setting)
-    outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
+    try:
+        outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
+    except ShortExtent as error:
+        outcome = Outcome("workload", str(error))
     if adviser is not None and isinstance(adviser.model, Metered):
         run.emit(model_used(adviser.model))
     run.emit(events.Finished(outcome.reason, outcome.message))

@@ -7,6 +7,7 @@ from attrs import evolve
 
 from agent.evaluation.judge import Judged, examine, judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.probed import ShortExtent
 from agent.evaluation.record import Unwritable, record, write
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
@@ -161,9 +162,12 @@ def _judge(
         why = without_truth(prepared, candidate, setting, ("the original", "the rewrite"))
         raise CommandError(Exit.INTERRUPTED if setting.cancelled() else Exit.BROKEN, why)
     prepared = evolve(prepared, setting=setting)
-    if record_file is None:
-        return judge(prepared, candidate, allow_lossy=lossy), ""
-    judged = examine(prepared, candidate, allow_lossy=lossy)
+    try:
+        if record_file is None:
+            return judge(prepared, candidate, allow_lossy=lossy), ""
+        judged = examine(prepared, candidate, allow_lossy=lossy)
+    except ShortExtent as error:
+        raise CommandError(Exit.INPUT, str(error)) from error
     return judged.verdict, "" if setting.cancelled() else _record(prepared, candidate, judged, lossy, record_file)
 
 

@@ -52,3 +52,37 @@ def test_a_rewrite_is_judged_on_a_probed_workload(tmp_path: Path) -> None:
     assert "that accesses keep in bounds: the extents of x, y were probed" in judged.stdout
     assert "other launches than the probed one: scale<<<ceil_div(n, 128), 128>>>" in judged.stdout
     assert "Or add --probe" in run("verify", str(old), str(new), "--kernel", "scale").stderr
+
+
+LIMITED = """\
+__global__ void gather(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i < 100000 ? i : 2 * i];
+}
+"""
+HIDDEN = """\
+// cuda-lsp: workload
+//   size     n = 65536
+//   buffer   x: f32[n] probed in
+//   buffer   y: f32[n] probed out
+//   launch   one<<<ceil_div(n, 128), 128>>>(x, y, n)
+__global__ void one(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 0.3 * x[n > 20000 && i == n / 4 ? n : i];
+}
+"""
+
+
+def test_an_extent_that_was_probed_too_small_is_no_fault_of_the_kernel(tmp_path: Path) -> None:
+    for text in (LIMITED, HIDDEN):  # before any candidate is judged, and while one is
+        old, new = tmp_path / "old.cu", tmp_path / "new.cu"
+        old.write_text(text)
+        new.write_text(text.replace("x[", "1.0f * x["))
+        for done in (
+            run("verify", str(old), str(new), "--probe"),
+            run("optimize", str(old), "--probe", "--rounds", "1", "--candidates", "1"),
+        ):
+            assert done.returncode == 3, done.stdout + done.stderr
+            assert "the probed extent of `x` is too small at n=" in done.stderr
+            assert "(buffer x: f32[...] in)" in done.stderr
+            assert "broken" not in (done.stdout + done.stderr).lower()

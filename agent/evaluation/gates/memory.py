@@ -8,6 +8,7 @@ from agent.evaluation.contract import place
 from agent.evaluation.declared import TOO_LONG
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.prepare import unoptimised
+from agent.evaluation.probed import hold
 from agent.evaluation.runs import ALL_CHECKS, Case
 from agent.evaluation.setting import FULL, checker
 from agent.evaluation.sizes import Sizes, bound_at
@@ -118,6 +119,8 @@ def _hazards_of_original(trial: Trial, sizes: Sizes, optimised: bool) -> Hazards
         original = trial.prepared.original
         built = trial.prepared.build if optimised else _build(trial, original, optimised)
         answer = None if isinstance(built, CompileFailure) else _run(trial, original, built, sizes)
+        if answer is not None:
+            hold(trial.prepared.workload, answer, sizes)
         held[key] = frozenset((fault.kind, fault.benign) for fault in answer.faults) if answer else frozenset()
     return held[key]
 

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from agent.evaluation.draws import fresh_root
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.probed import ShortExtent
 from agent.evaluation.record.form import Record, Secrets, Source
 from agent.evaluation.record.sources import text_hash
 from agent.evaluation.record.values import RecordError
@@ -97,6 +98,8 @@ def rerun(
         deep = evolve(prepared, setting=evolve(setting, depth=record.settings.depth))
         asked = record.settings
         return Again(deep, examine(deep, found.candidate, asked.lossy, scope=asked.scope, secret=secrets.candidate))
+    except ShortExtent as error:
+        return Again(None, None, Failure("workload", str(error)))
     except MemoryError:
         raise RecordError("a replay of this record needs more memory than there is here") from None
 

@@ -3,6 +3,7 @@
 from agent.evaluation.gates import gates
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
+from agent.evaluation.probed import ShortExtent
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import GateResult
 from agent.source.document import Document, parse
@@ -90,7 +91,10 @@ def _judged(prepared: Prepared, candidate: Program, task: Task, tell: Tell) -> t
         done.append(result)
         tell(Staged(f"{result.gate}: {result.outcome}", len(done), total))
 
-    judged = examine(prepared, candidate, task.options.lossy, progress)
+    try:
+        judged = examine(prepared, candidate, task.options.lossy, progress)
+    except ShortExtent as error:
+        raise CommandError(Exit.INPUT, str(error)) from error
     return judged, keep_record(prepared, candidate, judged, task.options.lossy)
 
 
