@@ -31,7 +31,7 @@ from agent.execution.emulator.addresses import Array, tag_of
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
-from agent.execution.emulator.memory_use import changes_global
+from agent.execution.emulator.memory_use import changes_global, synchronises
 from agent.execution.emulator.race_clocks import Clocks
 from agent.execution.emulator.race_order import Clock, Order
 from agent.execution.emulator.race_records import STRONG, strength_of
@@ -87,7 +87,8 @@ class Cells:
 @define(eq=False)
 class Ground:
     """What all batches of a launch share. ``numbers`` are the linear numbers of its blocks, in the order in which
-    threads are numbered here; ``tags`` those of the buffers that the kernel may write (None: any)."""
+    threads are numbered here; ``tags`` those of the buffers that the kernel may write (None: any). ``atomics`` says of
+    each site whether it is one."""
 
     kernel: Kernel
     numbers: Array
@@ -96,10 +97,12 @@ class Ground:
     clock: Clock = field(factory=Clock)
     cells: dict[int, Cells] = field(factory=dict)
     facts: SiteFacts = field(init=False)
+    atomics: Array = field(init=False)
     clocks: Clocks | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self.facts = self.kernel.facts
+        self.atomics = np.array([synchronises(site.instruction) for site in self.kernel.sites], bool)
         if self.facts.fences:
             self.clocks = Clocks(self.clock, len(self.numbers), self.threads, self.facts.narrow)
 
@@ -202,7 +205,9 @@ class Traffic:
             near, ordering = is_near(words), bool({"release", "acquire", "acq_rel"} & set(words))
             if {"release", "acq_rel"} & set(words):
                 self.fence(lanes, near)
-            places = _flat(offsets, lanes).astype(np.int64) + buffer.base
+            flat = _flat(offsets, lanes).astype(np.int64)
+            places = flat + buffer.base
+            clocks.find(places, self._stored(cells, flat), near)
             clocks.exchange(self._now(lanes).mine, places, near, "cas" in words and not ordering)
         for access in self._accesses(lanes, site, buffer, offsets, width, STRONG):
             self._check_writes(batch, access, cells)
@@ -239,9 +244,16 @@ class Traffic:
         at_once = "acquire" in site.instruction.modifiers
         if at_once or self.ground.facts.steers(site.index):
             flat, mine = _flat(offsets, lanes).astype(np.int64), self._now(lanes).mine
-            stamps = cells.written.stamps.take(flat // self.ground.facts.grain)
+            stamps = self._stored(cells, flat)
             stamps = np.where((stamps & _THREAD).astype(np.int64) == mine, np.uint64(0), stamps)
             clocks.observe(mine, flat + buffer.base, stamps, at_once, is_near(site.instruction.modifiers))
+
+    def _stored(self, cells: Cells, flat: Array) -> Array:
+        """The stamps of the last writes at the bytes ``flat`` of the buffer, 0 where the last was an atomic."""
+        places = flat // self.ground.facts.grain
+        atomic = self.ground.atomics[cells.written.marks.take(places) >> _SITE]
+        stamps: Array = np.where(atomic, np.uint64(0), cells.written.stamps.take(places))
+        return stamps
 
     # Checking -------------------------------------------------------------------------------------------------------
 

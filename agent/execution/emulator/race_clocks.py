@@ -3,7 +3,8 @@
 A thread that has passed a fence and then writes a flag *releases* what came before the fence: its own accesses, those
 of its block that a barrier had ordered before it, and what it had acquired itself. So do the threads of its block whose
 own fence lies before a barrier that the writer has passed (the usual ``__threadfence(); __syncthreads(); if (first)
-atomicAdd(...)``). Atomics on one address add up: who sees the last has seen all.
+atomicAdd(...)``). Atomics on one address add up: who sees the last has seen all. So does what a store to it released,
+from the first atomic that finds it there: a lock may be opened by a store.
 
 A thread that sees the flag *acquires* that: at once where an atomic or a load marked ``acquire`` reads it, else (a
 volatile or relaxed load whose value decides a branch) with its next fence, or for the whole block with the block's next
@@ -15,6 +16,8 @@ A fence or an atomic of block scope does all that for threads of its own block a
 What somebody has acquired is an array with a time for each thread of the launch: its accesses before then are ordered.
 Such arrays never change; they have numbers, 0 is "nothing".
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from attrs import define, field
@@ -120,6 +123,15 @@ class Clocks:
                     self._raise((flag, block), here, self.near)
                     self._take((flag, block), here, self.close, lock)
 
+    def find(self, addresses: Array, stamps: Array, near: bool) -> None:
+        """Atomics, of block scope where ``near``, find at ``addresses`` what stores left there, as ``stamps`` say (0:
+        an atomic did): what those released counts as raised, for these atomics and all that come after them."""
+        stored = np.flatnonzero(stamps)
+        for address, stamp in set(zip(addresses[stored].tolist(), stamps[stored].tolist(), strict=True)):
+            for scope, number in self._left(stamp, near):
+                flag = (self._flag(address), scope)
+                self.flags[flag] = self._join(self.flags.get(flag, 0), number)
+
     def _raise(self, flag: tuple[int, int], lanes: Array, fences: Fences) -> None:
         releasing = lanes[fences.release(lanes)]
         if len(releasing):
@@ -148,12 +160,21 @@ class Clocks:
 
     def _heed(self, stamp: int, lanes: Array, kept: Array, close: Array, near: bool) -> None:
         """A flag that was written at ``stamp``, by a store."""
+        for scope, number in self._left(stamp, near):
+            if scope == _ALL:
+                self._add(kept, lanes, number)
+            else:
+                self._add(close, lanes[lanes // self.threads == scope], number)
+
+    def _left(self, stamp: int, near: bool) -> Iterator[tuple[int, int]]:
+        """What a store at ``stamp`` has released: for all (not for who looks with block scope, ``near``), and for the
+        writer's block."""
         writer, time = np.array([stamp & 0xFFFF_FFFF]), np.uint64(stamp >> 32)
         if not near and self.wide.release(writer)[0]:
-            self._add(kept, lanes, self._number(np.minimum(self._released(writer, self.wide), time)))
-        here = lanes[lanes // self.threads == writer[0] // self.threads]
-        if self.narrow and len(here) and self.near.release(writer)[0]:
-            self._add(close, here, self._number(np.minimum(self._released(writer, self.near), time)))
+            yield _ALL, self._number(np.minimum(self._released(writer, self.wide), time))
+        if self.narrow and self.near.release(writer)[0]:
+            block = int(writer[0]) // self.threads
+            yield block, self._number(np.minimum(self._released(writer, self.near), time))
 
     def _add(self, kept: Array, lanes: Array, number: int) -> None:
         if number:

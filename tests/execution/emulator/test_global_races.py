@@ -6,6 +6,7 @@ import pytest
 from agent.execution.device import Answer, Fault
 from tests.execution.emulator.building import build, launch, run
 from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, UNFENCED, Case
+from tests.execution.emulator.store_races import STORES
 
 CHECKS = frozenset({"races", "barriers"})
 HEAD = 'extern "C" __global__ void k(int* a, int* b, unsigned* n) { int t = threadIdx.x, g = blockIdx.x, '
@@ -33,7 +34,7 @@ def class_of(fault: Fault) -> str:
 
 
 @pytest.mark.parametrize("options", [(), ("-G",)], ids=["optimised", "unoptimised"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+@pytest.mark.parametrize("case", (*CASES, *STORES), ids=lambda case: case.name.replace(" ", "-"))
 def test_verdict(case: Case, options: tuple[str, ...]) -> None:
     answer = execute(case, *options)
     found = {class_of(fault) for fault in answer.faults}
