@@ -57,7 +57,9 @@ def parsed(given: list[Node], held: Value, function: str, node: Node, facts: Fac
         return Scalar(number(float(word))) if told and word is not None else Unknown(reason, facts.line(node))
     based = len(given) > 2 and facts.node_text(given[2]).strip() != "10"
     found = None if word is None or based else whole(word, _NARROW if function in ("atoi", "stoi") else _WIDE)
-    return Unknown(MARK + reason, facts.line(node)) if found is None else Scalar(number(found))
+    if found is None:
+        return Unknown(MARK + reason, facts.line(node))
+    return Scalar(number(found), "i32" if function in ("atoi", "stoi") else "u64" if "u" in function else "i64")
 
 
 def whole(word: str, bits: int = _NARROW) -> int | None:

@@ -236,7 +236,8 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
     elif isinstance(value, Record):
         parts.copy(value.cell, place, facts, state)
     else:
-        state.cells[place] = value
+        dtype = facts.integers.get(place)
+        state.cells[place] = conversion.as_type(value, dtype, facts) if dtype and isinstance(value, Scalar) else value
     if facts.memories[memory].space != "device":
         hints.note_store(memory, value, target, facts, state)
 

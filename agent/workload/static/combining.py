@@ -1,12 +1,13 @@
 """``left op right`` for what host expressions hold: numbers, pointers, texts, random numbers."""
 
 from agent.workload.expression import PRECEDENCE, build, number
-from agent.workload.static import arguments, hints, options
+from agent.workload.static import arguments, hints, integers, options
+from agent.workload.static.state import Facts
 from agent.workload.static.values import ONE, ZERO, Pointer, Random, Ref, Scalar, Text, Unknown, Value
 
 
-def combine(op: str, left: Value, right: Value) -> Value:
-    """``left op right`` for numbers, pointers and random numbers."""
+def combine(op: str, left: Value, right: Value, facts: Facts | None = None) -> Value:
+    """``left op right`` for numbers, pointers and random numbers. With ``facts`` numbers wrap as C's do."""
     if isinstance(left, Text) and isinstance(right, Text) and (told := options.operator(op, left, right)) is not None:
         return told
     if isinstance(left, Random) or isinstance(right, Random):
@@ -20,7 +21,11 @@ def combine(op: str, left: Value, right: Value) -> Value:
     if isinstance(left, Pointer | Ref) or isinstance(right, Pointer | Ref):
         return _pointer_arithmetic(op, left, right)
     if isinstance(left, Scalar) and isinstance(right, Scalar) and op in PRECEDENCE:
-        return Scalar(build(op, (left.expression, right.expression)))
+        return (
+            Scalar(build(op, (left.expression, right.expression)))
+            if facts is None
+            else integers.arithmetic(op, left, right, facts)
+        )
     return Unknown(f"`{op}` of what is no number")
 
 
@@ -29,7 +34,8 @@ def _pointer_arithmetic(op: str, left: Value, right: Value) -> Value:
         null = ZERO in (left, right)
         return Scalar(number(int(op == "!="))) if null else Unknown("two pointers are compared")
     if op in ("&&", "||"):
-        return combine(op, *(ONE if isinstance(part, Pointer | Ref) else part for part in (left, right)))
+        first, second = (ONE if isinstance(part, Pointer | Ref) else part for part in (left, right))
+        return combine(op, first, second)
     if op == "+" and isinstance(right, Pointer) and isinstance(left, Scalar):
         left, right = right, left
     if op in "+-" and isinstance(left, Pointer) and isinstance(right, Scalar):

@@ -8,6 +8,7 @@ from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.arithmetic import DOUBLE, FLOAT, INT
 from agent.workload.expression import build, kind, number
+from agent.workload.static import integers
 from agent.workload.static.hints import converted
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Pointer, Random, Scalar, Unknown, Value
@@ -21,7 +22,7 @@ def convert(value: Value, type_text: str, facts: Facts) -> Value:
         dtype = facts.dtype(type_text.replace("&", ""))
         return value if dtype is None else converted(value, dtype)
     if isinstance(value, Scalar):
-        return as_type(value, facts.dtype(type_text.replace("&", "")))
+        return as_type(value, facts.dtype(type_text.replace("&", "")), facts)
     return value
 
 
@@ -39,24 +40,25 @@ def repointed(value: Pointer, element: str, facts: Facts) -> Value:
     return Pointer(value.memory, build("*", (value.offset, number(old // new))), element)
 
 
-def as_type(value: Scalar, dtype: str | None) -> Scalar:
-    """Conversion where it changes the value: float to integer, or to another float. Integers are not narrowed."""
-    if dtype is None or dtypes.base(dtype)[1] > 1:
-        return value
+def as_type(value: Scalar, dtype: str | None, facts: Facts) -> Scalar:
+    """Conversion where it changes the value: to another kind of number, or to an integer type that does not hold it."""
+    if dtype not in dtypes.SCALARS:
+        return Scalar(value.expression)
     held = kind(value.expression)
     if dtypes.is_float(dtype):
         wanted = DOUBLE if dtype == "f64" else FLOAT
         needs = held != wanted or dtype in ("f16", "bf16")
-    else:
-        needs = held != INT
-    return Scalar(build("cast", (value.expression,), dtype)) if needs else value
+        return Scalar(build("cast", (value.expression,), dtype) if needs else value.expression)
+    if held == INT:
+        return integers.narrowed(value, dtype, facts)
+    return Scalar(build("cast", (value.expression,), dtype), dtype)
 
 
 def size_of(node: Node, facts: Facts, state: State) -> Value:
     type_node = child(node, "type")
     text = facts.type_text(type_node) if type_node is not None else facts.node_text(node)[6:].strip(" ()")
     if text.endswith("*"):
-        return Scalar(number(8))
+        return Scalar(number(8), "u64")
     if type_node is None or facts.find(text) is not None:
         value_node = child(node, "value") or type_node
         found = _of_value(text, value_node, facts, state)
@@ -65,7 +67,7 @@ def size_of(node: Node, facts: Facts, state: State) -> Value:
     dtype = facts.dtype(text)
     if dtype is None:
         return Unknown(f"the size of `{text}` is not known", facts.line(node))
-    return Scalar(number(dtypes.size_of(dtype)))
+    return Scalar(number(dtypes.size_of(dtype)), "u64")
 
 
 def _of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value | None:
@@ -78,8 +80,8 @@ def _of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value
     held, declared = state.cells.get(cell), facts.types.get(cell, "")
     if isinstance(held, Pointer) and "[" in declared and not starred:
         nbytes = facts.memories[held.memory].nbytes
-        return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes)
+        return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes, "u64")
     if "*" in declared and not starred:
-        return Scalar(number(8))
+        return Scalar(number(8), "u64")
     dtype = facts.dtype(declared.split("*")[0].split("[")[0])
-    return Scalar(number(dtypes.size_of(dtype))) if dtype else None
+    return Scalar(number(dtypes.size_of(dtype)), "u64") if dtype else None

@@ -2,12 +2,13 @@
 
 import re
 
+from attrs import evolve
 from tree_sitter import Node
 
 from agent.source.nodes import declared_name, descendants
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls, hints, library, members, parts
+from agent.workload.static import arguments, calls, conversion, hints, integers, library, members, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.state import Facts, State
@@ -166,7 +167,7 @@ def _array(node: Node) -> Node | None:
 def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | None, facts: Facts, state: State) -> None:
     """``float h[n][m];``: a host memory of its own."""
     line = facts.line(inner)
-    count: Value = ONE
+    count: Value = Scalar(number(1))
     node: Node | None = inner
     stars = 0
     while node is not None and node.type in ("array_declarator", "pointer_declarator"):
@@ -197,7 +198,8 @@ def _list_elements(pointer: Pointer, name: str, element: str, node: Node | None,
         facts.types[cell] = element
         if part.type == "initializer_list" and members.fill(cell, element, part, facts, state, facts.line(part)):
             continue
-        state.cells[cell] = ev.evaluate(part, facts, state)
+        held, dtype = ev.evaluate(part, facts, state), integers.integer(facts.dtype(element))
+        state.cells[cell] = conversion.as_type(held, dtype, facts) if dtype and isinstance(held, Scalar) else held
 
 
 def _initialised(node: Node, count: Value, facts: Facts, state: State) -> Content:
@@ -238,7 +240,7 @@ def bind_parameter(
         if isinstance(value, Record):
             parts.copy(value.cell, cell, facts, state)
         elif value is not None:
-            state.cells[cell] = value
+            state.cells[cell] = value if stars else conversion.convert(value, type_text, facts)
             if arguments.is_asked(value) or (isinstance(value, Scalar) and value.expression.constant is not None):
                 ev.set_cell(cell, value, facts, state, line)
 
@@ -264,7 +266,7 @@ def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -
         memory = Memory(name, "device", Unknown(why, line), type_text, line, "parameter")
         value = Pointer(facts.allocate(memory, Content("external"), state), number(0), type_text)
     elif stars == 0 and dtype is not None and dtype[0] in "iu":
-        value = facts.root(name, None, Origin("signature", line), why)
+        value = evolve(facts.root(name, None, Origin("signature", line), why), dtype=integers.integer(dtype))
     elif type_text == "dim3":
         value = Unknown(why, line)
     facts.declare(name, value, type_text + "*" * stars, state)

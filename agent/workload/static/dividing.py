@@ -1,6 +1,7 @@
 """Bytes to elements, with the element's size taken out where it stands as a factor."""
 
-from agent.workload.expression import Expression, build, number
+from agent.workload.arithmetic import INT
+from agent.workload.expression import Expression, build, kind, number
 
 
 def divided(nbytes: Expression, size: int) -> Expression:
@@ -45,6 +46,11 @@ def _divided_constant(expression: Expression, size: int) -> Expression | None:
     if expression.op in ("+", "-") and len(expression.operands) == 2:
         parts = [_without_factor(part, size) for part in expression.operands]
         return build(expression.op, [part for part in parts if part is not None]) if None not in parts else None
-    if expression.op == "cast" and expression.value in ("u64", "i64", "u32", "i32"):
+    if expression.op == "cast" and expression.value in ("u64", "i64", "u32", "i32") and not _wraps(expression):
         return _without_factor(expression.operands[0], size)
     return None
+
+
+def _wraps(cast: Expression) -> bool:
+    """Whether a conversion is there since an integer does not fit, rather than for a fraction."""
+    return kind(cast.operands[0]) == INT

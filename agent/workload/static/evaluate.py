@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
 from tree_sitter import Node
 
 from agent.source.lexing import Macro
 from agent.source.nodes import field as child
-from agent.workload.arithmetic import FUNCTIONS
 from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, options, parts, streams
+from agent.workload.static import arguments, calls, integers, members, options, parts, streams
 from agent.workload.static.combining import combine
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.properties import property_value
@@ -39,8 +39,8 @@ _BUILTIN: Mapping[str, Value] = {
     "true": ONE,
     "false": ZERO,
     "cudaSuccess": ZERO,
-    "INT_MAX": Scalar(number(2**31 - 1)),
-    "RAND_MAX": Scalar(number(2**31 - 1)),
+    "INT_MAX": Scalar(number(2**31 - 1), "i32"),
+    "RAND_MAX": Scalar(number(2**31 - 1), "i32"),
     "FLT_MAX": Scalar(number(3.4028234663852886e38, True)),
     "FLT_MIN": Scalar(number(1.1754943508222875e-38, True)),
     "M_PI": Scalar(number(3.141592653589793)),
@@ -96,7 +96,9 @@ def _short(facts: Facts, node: Node) -> str:
 
 
 def _number(node: Node, facts: Facts, state: State) -> Value:
-    return Scalar(parse_expression(facts.node_text(node)))
+    text = facts.node_text(node).replace("'", "")
+    found = parse_expression(text)
+    return Scalar(found, integers.literal_type(text, found.constant) if isinstance(found.constant, int) else None)
 
 
 def _inner(node: Node, facts: Facts, state: State) -> Value:
@@ -142,7 +144,8 @@ def _macro(macro: Macro, line: int, facts: Facts, state: State) -> Value:
     constant = value.expression.constant if isinstance(value, Scalar) else None
     if not isinstance(constant, int) or constant <= 0:
         return value
-    return facts.root(name, constant, _defined(name, facts), file_level=True)
+    made = facts.root(name, constant, _defined(name, facts), file_level=True)
+    return evolve(made, dtype=value.dtype) if isinstance(value, Scalar) else made
 
 
 def _defined(name: str, facts: Facts) -> Origin:
@@ -164,7 +167,7 @@ def _binary(node: Node, facts: Facts, state: State) -> Value:
     if op == ">>" and streams.reads(node, facts):
         streams.take(right_node, facts, state)
         return left
-    return combine(op, left, right)
+    return combine(op, left, right, facts)
 
 
 def _unary(node: Node, facts: Facts, state: State) -> Value:
@@ -181,7 +184,7 @@ def _unary(node: Node, facts: Facts, state: State) -> Value:
         return operand if isinstance(operand, Unknown | Random) else Unknown(f"`{op}` of what is no number")
     if op == "+":
         return operand
-    return Scalar(build({"-": "neg", "!": "not", "~": "~"}[op], (operand.expression,)))
+    return integers.unary({"-": "neg", "!": "not", "~": "~"}[op], operand, facts)
 
 
 def _address(node: Node, facts: Facts, state: State) -> Value:
@@ -238,6 +241,8 @@ def _member_cell(node: Node, facts: Facts, state: State) -> int | None:
         return None
     name = f"{facts.names[owner]}.{facts.node_text(member)}"
     known = parts.member(owner, facts.node_text(member), name, facts)
+    if known not in facts.integers and not facts.types.get(known):
+        facts.integers[known] = members.integer_type(facts.types.get(owner, ""), facts.node_text(member), facts)
     state.cells.setdefault(known, Unknown(f"nothing that is followed sets `{name}`", facts.line(node)))
     return known
 
@@ -327,7 +332,8 @@ def _conditional(node: Node, facts: Facts, state: State) -> Value:
         facts.pinned |= condition.expression.names  # the other side is for other values of these
         return yes if known else no
     if isinstance(condition, Scalar) and isinstance(yes, Scalar) and isinstance(no, Scalar):
-        return Scalar(build("?", (condition.expression, yes.expression, no.expression)))
+        chosen = build("?", (condition.expression, yes.expression, no.expression))
+        return Scalar(chosen, integers.common(yes.dtype, no.dtype))
     return next(
         (part for part in (condition, yes, no) if isinstance(part, Unknown)), Unknown("a choice between pointers")
     )
@@ -347,11 +353,11 @@ def _assign(node: Node, facts: Facts, state: State) -> Value:
     value = evaluate(right, facts, state)
     op = facts.node_text(child(node, "operator") or node.children[1])
     if op != "=":
-        value = combine(op[:-1], evaluate(left, facts, state), value)
+        value = combine(op[:-1], evaluate(left, facts, state), value, facts)
         _store_plain(left, value, facts, state, node)
     else:
         store(left, value, facts, state, node)
-    return value
+    return _kept(left, value, facts)
 
 
 def _store_plain(target: Node, value: Value, facts: Facts, state: State, node: Node) -> None:
@@ -366,9 +372,15 @@ def _update(node: Node, facts: Facts, state: State) -> Value:
     if operand is None:
         return Unknown("a broken expression", facts.line(node))
     before = evaluate(operand, facts, state)
-    after = combine("+" if "++" in facts.node_text(node) else "-", before, ONE)
+    after = combine("+" if "++" in facts.node_text(node) else "-", before, ONE, facts)
     _store_plain(operand, after, facts, state, node)
-    return before if node.children[0] == operand else after
+    return before if node.children[0] == operand else _kept(operand, after, facts)
+
+
+def _kept(target: Node, value: Value, facts: Facts) -> Value:
+    """What an assignment of ``value`` gives: what the variable then holds."""
+    cell = facts.find(facts.node_text(target)) if isinstance(value, Scalar) and target.type == "identifier" else None
+    return convert(value, facts.types[cell], facts) if cell is not None and facts.types.get(cell) else value
 
 
 def store(target: Node, value: Value, facts: Facts, state: State, node: Node) -> None:
@@ -418,10 +430,12 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
         value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):
-        value = as_type(value, facts.dtype(type_text)) if type_text not in ("", "auto") else value
+        dtype = facts.integers.get(cell) if type_text in ("", "auto") else facts.dtype(type_text)
+        value = as_type(value, dtype, facts) if dtype is not None or type_text not in ("", "auto") else value
         constant = value.expression.constant
         if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:
-            value = facts.root(facts.names[cell], constant, told, file_level=cell in facts.file_cells)
+            made = facts.root(facts.names[cell], constant, told, file_level=cell in facts.file_cells)
+            value = evolve(made, dtype=value.dtype)
     state.cells[cell] = value
 
 
@@ -440,18 +454,6 @@ def _new(node: Node, facts: Facts, state: State) -> Value:
 def _initializer(node: Node, facts: Facts, state: State) -> Value:
     listed = [part for part in node.named_children if part.type != "comment"]
     return evaluate(listed[0], facts, state) if len(listed) == 1 else Unknown("a list of values", facts.line(node))
-
-
-def math_call(name: str, values: list[Value]) -> Value | None:
-    """A call of a known mathematical function; None when ``name`` is none or its arguments are no numbers."""
-    if name not in FUNCTIONS:
-        return None
-    bad = next((value for value in values if isinstance(value, Unknown)), None)
-    if bad is not None:
-        return bad
-    if not all(isinstance(value, Scalar) for value in values):
-        return None
-    return Scalar(build("call", tuple(v.expression for v in values if isinstance(v, Scalar)), name))
 
 
 def expression_of(value: Value) -> Expression | None:

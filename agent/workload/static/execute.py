@@ -10,9 +10,10 @@ from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import ExpressionError
 from agent.workload.static import evaluate as ev
+from agent.workload.static.conversion import convert
 from agent.workload.static.declarations import declare
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Pointer, Unknown, Value
+from agent.workload.static.values import Pointer, Scalar, Unknown, Value
 
 _SKIPPED = frozenset(
     {
@@ -40,7 +41,22 @@ def run_body(function: Node, facts: Facts, state: State) -> Value:
     if body is None:
         return Unknown("a function without body")
     ended = run(body, facts, state)
-    return ended.value if ended is not None else Unknown("nothing is returned")
+    if ended is None:
+        return Unknown("nothing is returned")
+    return _returned(function, ended.value, facts)
+
+
+def _returned(function: Node, value: Value, facts: Facts) -> Value:
+    """What a function gives back: its value as the type that it is declared with."""
+    declarator = child(function, "declarator")
+    written = (
+        next((part for part in walk(declarator) if part.type == "trailing_return_type"), None) if declarator else None
+    )
+    type_node = written.named_children[0] if written is not None else child(function, "type")
+    text = facts.type_text(type_node) if type_node is not None else ""
+    if not isinstance(value, Scalar) or text in ("", "auto") or facts.dtype(text) is None:
+        return value
+    return convert(value, text, facts)
 
 
 def run(node: Node, facts: Facts, state: State) -> End | None:

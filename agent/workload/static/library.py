@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import arguments, calls, conversion, hints, options, parts, runtime
+from agent.workload.static import arguments, calls, conversion, hints, integers, options, parts, runtime
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -43,11 +43,11 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
     values = [ev.evaluate(part, facts, state) for part in given]
     if bare in ("raw_pointer_cast", "move", "forward", "float", "addressof", "string") and len(values) == 1:
         return values[0]
-    mathematical = ev.math_call(bare, values)
+    mathematical = integers.math_call(bare, values, facts)
     if mathematical is not None:
         return mathematical
     if bare in _CASTS and len(values) == 1 and isinstance(values[0], Scalar):
-        return conversion.as_type(values[0], _CASTS[bare])
+        return conversion.as_type(values[0], _CASTS[bare], facts)
     if bare in options.COMPARISONS and (told := options.compared(bare, values)) is not None:
         return told
     if bare == "getopt":
@@ -197,7 +197,7 @@ def _count(owner: Pointer, line: int, facts: Facts) -> Value:
     size = calls.times_size(ONE, memory.element, facts)
     if not isinstance(size, Scalar):
         return size
-    return Scalar(divided(memory.nbytes, int(size.expression.integer({}))))
+    return Scalar(divided(memory.nbytes, int(size.expression.integer({}))), "u64")
 
 
 def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: State) -> Value:

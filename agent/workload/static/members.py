@@ -9,7 +9,7 @@ from tree_sitter import Node
 from agent.source.nodes import descendants, text_of
 from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
-from agent.workload.static import parts
+from agent.workload.static import integers, parts
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import ZERO, Value
 
@@ -39,6 +39,21 @@ def fill(owner: int, type_text: str, node: Node | None, facts: Facts, state: Sta
             facts.types[cell] = member.type
             ev.set_cell(cell, value, facts, state, line)
     return True
+
+
+def integer_type(type_text: str, name: str, facts: Facts) -> str | None:
+    """The integer type of the member ``name`` of a struct of the file; None for any other type."""
+    bare = type_text.replace("*", "").split("::")[-1].strip()
+    body = _body(bare, facts) if bare in _named(facts.document.text) else None
+    text = facts.document.text
+    for part in body.named_children if body is not None else ():
+        named = {
+            text_of(text, one) for one in part.children_by_field_name("declarator") if one.type == "field_identifier"
+        }
+        type_node = child(part, "type")
+        if name in named and type_node is not None:
+            return integers.integer(facts.dtype(text_of(text, type_node)))
+    return None
 
 
 def _value(member: Member, told: dict[str, Node], listed: bool, facts: Facts, state: State) -> Value | None:

@@ -4,6 +4,7 @@ own, which comes to be when it is first named."""
 from collections.abc import Iterator
 
 from agent.workload.expression import ExpressionError, build
+from agent.workload.static import integers
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, Pointer, Record, Scalar, Unknown, Value
 
@@ -30,7 +31,9 @@ def element(holder: Pointer, index: Value, facts: Facts, make: bool = False) -> 
     if place.constant is None:
         return None
     if make:
-        return member(owner, str(place), f"{facts.memories[holder.memory].name}[{place}]", facts)
+        made = member(owner, str(place), f"{facts.memories[holder.memory].name}[{place}]", facts)
+        facts.integers.setdefault(made, integers.integer(facts.dtype(holder.element)))
+        return made
     return facts.parts.get(owner, {}).get(str(place))
 
 

@@ -75,8 +75,8 @@ class Facts:
 
     ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
     the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
-    ``command`` what the program's Makefile runs it with, ``place`` the offset of what is
-    being read.
+    ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
+    integer types of members and elements.
     """
 
     unit: Unit
@@ -88,6 +88,7 @@ class Facts:
     types: dict[int, str] = field(factory=dict)
     names: dict[int, str] = field(factory=dict)
     parts: dict[int, dict[str, int]] = field(factory=dict)
+    integers: dict[int, str | None] = field(factory=dict)
     symbol_contents: dict[str, Content] = field(factory=dict)
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
@@ -292,7 +293,9 @@ class Facts:
             return Unknown(reason, line)
         self.events += 1
         made = self.root(self.names[cell], None, Origin("asked", line), reason, event=self.events)
-        self.floating |= made.expression.names if dtypes.is_float(dtype) else frozenset()
+        if not dtypes.is_float(dtype):
+            return evolve(made, dtype=dtype)
+        self.floating |= made.expression.names
         return made
 
     def _told(self, root: Root) -> Root:

@@ -1,6 +1,6 @@
 """What host variables hold while host code is read: expressions over root numbers, pointers into allocations, grids."""
 
-from attrs import frozen
+from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.workload.expression import Expression, number
@@ -17,9 +17,11 @@ class Unknown:
 
 @frozen
 class Scalar:
-    """A number as an expression over roots and loop variables."""
+    """A number as an expression over roots and loop variables. ``dtype`` is the integer type that C has it in, which
+    tells where it wraps; None where that is not known, and for what is no integer."""
 
     expression: Expression
+    dtype: str | None = field(default=None, eq=False)
 
 
 @frozen
@@ -189,5 +191,5 @@ class LoopItem:
 
 Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
 
-ONE = Scalar(number(1))
-ZERO = Scalar(number(0))
+ONE = Scalar(number(1), "i32")
+ZERO = Scalar(number(0), "i32")
