@@ -88,6 +88,7 @@ class Clocks:
         if self.narrow:
             self.near.barrier(rows)
         for block, row in zip(blocks.tolist(), rows, strict=True):
+            self._tidy()
             ids = self._gathered(row)
             if len(ids) > 1 or ids[0]:
                 self.known[block] = self._join_all([int(self.known[block]), *ids.tolist()])
@@ -102,6 +103,7 @@ class Clocks:
             return
         warps = mine // self.threads * -(-self.threads // WARP) + mine % self.threads // WARP
         for warp in np.unique(warps).tolist():
+            self._tidy()
             lanes = mine[warps == warp]
             self.held[lanes] = self._join_all(self._gathered(lanes).tolist())
             self.seen[lanes] = self.close[lanes] = 0
@@ -113,13 +115,13 @@ class Clocks:
     def exchange(self, mine: Array, addresses: Array, near: bool = False, lock: bool = False) -> None:
         """Atomics of ``mine`` at ``addresses``, of block scope where ``near``: each releases, then acquires. ``lock``:
         it acquires only with the next fence."""
-        for address, lanes in _groups(addresses, mine):
+        for address, lanes in self._each(addresses, mine):
             flag = self._flag(address)
             if not near:
                 self._raise((flag, _ALL), lanes, self.wide)
                 self._take((flag, _ALL), lanes, self.seen, lock)
             if self.narrow:
-                for block, here in _groups(lanes // self.threads, lanes):
+                for block, here in self._each(lanes // self.threads, lanes):
                     self._raise((flag, block), here, self.near)
                     self._take((flag, block), here, self.close, lock)
 
@@ -128,6 +130,7 @@ class Clocks:
         an atomic did): what those released counts as raised, for these atomics and all that come after them."""
         stored = np.flatnonzero(stamps)
         for address, stamp in set(zip(addresses[stored].tolist(), stamps[stored].tolist(), strict=True)):
+            self._tidy()
             for scope, number in self._left(stamp, near):
                 flag = (self._flag(address), scope)
                 self.flags[flag] = self._join(self.flags.get(flag, 0), number)
@@ -147,14 +150,14 @@ class Clocks:
         """``mine`` have read flags at ``addresses``, last written as ``stamps`` say (see ``global_races``)."""
         kept, close = (self.held, self.held) if at_once else (self.seen, self.close)
         if self.flags:
-            for address, lanes in _groups(addresses, mine):
+            for address, lanes in self._each(addresses, mine):
                 flag = self._flag(address)
                 if not near:
                     self._add(kept, lanes, self.flags.get((flag, _ALL), 0))
                 if self.narrow:
-                    for block, here in _groups(lanes // self.threads, lanes):
+                    for block, here in self._each(lanes // self.threads, lanes):
                         self._add(close, here, self.flags.get((flag, block), 0))
-        for stamp, lanes in _groups(stamps, mine):
+        for stamp, lanes in self._each(stamps, mine):
             if stamp:
                 self._heed(stamp, lanes, kept, close, near)
 
@@ -182,7 +185,7 @@ class Clocks:
 
     def _acquire(self, mine: Array, waiting: Array) -> None:
         if waiting[mine].any():
-            for number, lanes in _groups(waiting[mine], mine):
+            for number, lanes in self._each(waiting[mine], mine):
                 self._add(self.held, lanes, number)
             waiting[mine] = 0
 
@@ -228,11 +231,21 @@ class Clocks:
     # Joining --------------------------------------------------------------------------------------------------------
 
     def _number(self, times: Array) -> int:
-        if len(self.table) * times.nbytes > MOST_BYTES:
-            self._drop()
         self.numbers += 1
         self.table[self.numbers] = times
         return self.numbers
+
+    def _each(self, keys: Array, mine: Array) -> Iterator[tuple[int, Array]]:
+        """The threads by key."""
+        for key, lanes in _groups(keys, mine):
+            self._tidy()
+            yield key, lanes
+
+    def _tidy(self) -> None:
+        """Drop what nobody holds, if that is much: not amid a step, where new numbers are on their way to who will hold
+        them."""
+        if len(self.table) * self.table[0].nbytes > MOST_BYTES:
+            self._drop()
 
     def _drop(self) -> None:
         kept = (self.held, self.seen, self.close, self.hoped, self.known)

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from agent.execution.device import Answer, Fault
+from agent.execution.emulator import race_clocks
+from agent.execution.emulator.race_clocks import Clocks
+from agent.execution.emulator.race_order import Clock, Order
 from tests.execution.emulator.building import build, launch, run
 from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, UNFENCED, Case
 from tests.execution.emulator.store_races import STORES
@@ -72,6 +75,22 @@ def test_a_tile_of_many_blocks_waits_across_batches() -> None:
     found = next(case for case in CASES if case.name == "look-back")
     answer = execute(Case("long", found.body, "", blocks=100, threads=256))
     assert (answer.status, answer.faults) == ("ok", ())
+
+
+def test_what_is_acquired_is_kept_when_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads 0, 32 and 64 raise a flag each; 128 sees the first and the third, 160 the second and the third."""
+    monkeypatch.setattr(race_clocks, "MOST_BYTES", 0)
+    clock, never = Clock(), np.zeros(2, np.uint64)
+    clocks, order = Clocks(clock, 8, 32), Order(8, 32, clock)
+    for k in range(3):
+        clocks.fence(np.array([32 * k]), order, 0)
+        clocks.exchange(np.array([32 * k]), np.array([100 + k]))
+    readers = np.array([128, 160])
+    for flags in ([100, 101], [102, 102]):
+        clocks.observe(readers, np.array(flags), never, False)
+    clocks.fence(readers, order, 0)
+    for raisers, seen in (([0, 32], True), ([64, 64], True), ([32, 0], False)):
+        assert clocks.before(readers, np.array(raisers), np.ones(2, np.uint64)).tolist() == [seen, seen]
 
 
 def test_launches_are_ordered() -> None:
