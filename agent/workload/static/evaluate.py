@@ -379,8 +379,15 @@ def _update(node: Node, facts: Facts, state: State) -> Value:
 
 def _kept(target: Node, value: Value, facts: Facts) -> Value:
     """What an assignment of ``value`` gives: what the variable then holds."""
-    cell = facts.find(facts.node_text(target)) if isinstance(value, Scalar) and target.type == "identifier" else None
-    return convert(value, facts.types[cell], facts) if cell is not None and facts.types.get(cell) else value
+    cell = facts.find(facts.node_text(target)) if target.type == "identifier" else None
+    dtype = _dtype(cell, facts) if cell is not None else None
+    return as_type(value, dtype, facts) if isinstance(value, Scalar) and dtype is not None else value
+
+
+def _dtype(cell: int, facts: Facts) -> str | None:
+    """The type of the numbers that a variable holds, where one is known; ``auto`` is what its first value was."""
+    text = facts.types.get(cell, "")
+    return facts.integers.get(cell) if text in ("", "auto") else facts.dtype(text)
 
 
 def store(target: Node, value: Value, facts: Facts, state: State, node: Node) -> None:
@@ -430,7 +437,9 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
     if isinstance(value, Pointer) and "*" in type_text and value.element != type_text.split("*")[0].strip():
         value = repointed(value, type_text.split("*")[0].strip(), facts)
     if isinstance(value, Scalar) and not type_text.endswith("*"):
-        dtype = facts.integers.get(cell) if type_text in ("", "auto") else facts.dtype(type_text)
+        if type_text == "auto":
+            facts.integers.setdefault(cell, value.dtype)
+        dtype = _dtype(cell, facts)
         value = as_type(value, dtype, facts) if dtype is not None or type_text not in ("", "auto") else value
         constant = value.expression.constant
         if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:
