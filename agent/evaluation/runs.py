@@ -24,6 +24,9 @@ PRIORS = (0xCB, 0x34)
 """Two prior contents of outputs and scratch, every bit of one the opposite of the other's: a byte that shows both
 was not written, whatever the kernel computes."""
 
+MORE_PRIORS = (0x9A, 0x65, 0x5E)
+"""For outputs to which each run may write something else."""
+
 ALL_CHECKS = frozenset({"bounds", "races", "initialised", "barriers"})
 BOUNDS = frozenset({"bounds"})
 

@@ -1,6 +1,6 @@
 """What the original answers to one case, how sure that answer is, and whether a candidate's answer agrees."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -11,10 +11,10 @@ from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
 from agent.evaluation.probed import hold
 from agent.evaluation.referred import referred
-from agent.evaluation.runs import PRIORS, Case, Contents
+from agent.evaluation.runs import MORE_PRIORS, PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.values import Mask, by_parts, lane_mask, to_floats
+from agent.evaluation.values import Mask, by_parts, lane_bytes, lane_mask, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Recipe
 from agent.workload.binding import Bound, BoundBuffer
@@ -96,31 +96,49 @@ def inputs(bound: Bound) -> list[BoundBuffer]:
 
 def _written(bench: Bench, before: Contents, answer: Answer) -> dict[str, Mask] | Answer:
     """Per byte of each output. In a buffer that is also an input every byte counts."""
-    second: Answer | None = None
+    others: list[tuple[int, Answer]] = [(PRIORS[0], answer)]
     if answer.written is None:
-        second = runs.run(bench.setting, bench.build, before, prior=PRIORS[1])
-        if second.status != "ok":
-            return second
+        for prior in _priors(bench, before)[1:]:
+            again = runs.run(bench.setting, bench.build, before, prior=prior)
+            if again.status != "ok":
+                return again
+            others.append((prior, again))
     found: dict[str, Mask] = {}
     for buffer in outputs(before.bound):
         if buffer.access is Access.INOUT:
             found[buffer.name] = np.ones(buffer.nbytes, np.bool_)
-        elif second is None:
-            assert answer.written is not None
+        elif answer.written is not None:
             found[buffer.name] = answer.written[buffer.name]
         else:
-            found[buffer.name] = touched(answer.outputs[buffer.name], second.outputs[buffer.name])
+            found[buffer.name] = touched(
+                [(prior, one.outputs[buffer.name]) for prior, one in others], lane_bytes(buffer.dtype)
+            )
     return found
 
 
-def touched(one: Bytes, other: Bytes) -> Mask:
-    """Which bytes were written, from two runs over the two prior contents."""
-    found = np.empty(len(one), np.bool_)
+def _priors(bench: Bench, before: Contents) -> tuple[int, ...]:
+    """Over what the original is run to see where it writes. A run over other contents shows each byte, unless threads
+    take their places as they come: then each run may write there just what stood there, and short lanes need more
+    runs (a lane of one byte is missed once in 256 to the power of their number)."""
+    narrow = any(lane_bytes(buffer.dtype) <= 2 and buffer.access is Access.OUT for buffer in outputs(before.bound))
+    return PRIORS if bench.deterministic or not narrow else (*PRIORS, *MORE_PRIORS)
+
+
+def touched(over: Sequence[tuple[int, Bytes]], width: int) -> Mask:
+    """Which bytes were written, from runs over several prior contents (a byte that fills the buffer, and what came
+    back). A lane of ``width`` bytes is written whole or not at all: where threads take their places as they come, one
+    byte of it may be in each run what stood there."""
+    lanes = len(over[0][1]) // width
+    found = np.empty(lanes * width, np.bool_)
 
     def look(part: slice) -> None:
-        found[part] = (one[part] != PRIORS[0]) | (other[part] != PRIORS[1])
+        own = slice(part.start * width, part.stop * width)
+        other = np.zeros(own.stop - own.start, np.bool_)
+        for prior, data in over:
+            other |= data[own] != prior
+        found[own] = np.repeat(other.reshape(-1, width).any(axis=1), width)
 
-    by_parts(len(one), look)
+    by_parts(lanes, look)
     return found
 
 
