@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 _TOOLKITS = ("/usr/local/cuda", "/opt/cuda")
@@ -11,13 +13,30 @@ _TOOLKITS = ("/usr/local/cuda", "/opt/cuda")
 def include_folders(major: int | None = None) -> tuple[Path, ...]:
     """CUDA's include folders, all from one place (headers of two installations must never mix).
 
-    ``major`` is the CUDA version of the NVRTC that will read them (12, 13): wheels of that version come first.
+    ``major`` is the CUDA version of the NVRTC that will read them (12, 13): wheels of that version come first. Wheels
+    without the one of crt (PyTorch brings such) give way to a toolkit of the very same version that has all.
     """
     installed = [(root / "include", root / "include" / "cccl") for root in roots()]
-    for folders in (*_wheels(major), *installed):
-        if (folders[0] / "cuda_runtime.h").is_file():
-            return tuple(folder for folder in folders if folder.is_dir())
-    return ()
+    there = [one for one in (*_wheels(major), *installed) if (one[0] / "cuda_runtime.h").is_file()]
+    if not there:
+        return ()
+    whole = (one for one in there if _version(one) == _version(there[0]) and _complete(one))
+    return tuple(folder for folder in next(whole, there[0]) if folder.is_dir())
+
+
+def _complete(folders: tuple[Path, ...]) -> bool:
+    return any((folder / "crt" / "mma.h").is_file() for folder in folders)
+
+
+@cache
+def _version(folders: tuple[Path, ...]) -> str:
+    """Of the runtime's headers, as they state it (13000), or nothing."""
+    try:
+        text = (folders[0] / "cuda_runtime_api.h").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    stated = re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d+)", text, re.MULTILINE)
+    return stated[1] if stated is not None else ""
 
 
 def _wheels(major: int | None) -> list[tuple[Path, ...]]:

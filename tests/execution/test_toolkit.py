@@ -56,6 +56,28 @@ def test_a_toolkit_is_taken_where_there_is_no_wheel(bare: Path, monkeypatch: pyt
     assert toolkit.include_folders(13) == (named,)
 
 
+def stating(folder: Path, version: int) -> Path:
+    (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {version}\n")
+    return folder
+
+
+def test_wheels_without_crt_give_way_to_a_whole_toolkit_of_their_version(bare: Path) -> None:
+    wheel = stating(header(bare / "nvidia" / "cu13" / "include"), 13000)
+    whole = stating(header(bare / "toolkit" / "include"), 13000)
+    assert toolkit.include_folders(13) == (wheel,), "it lacks the same"
+    (whole / "crt").mkdir()
+    (whole / "crt" / "mma.h").touch()
+    assert toolkit.include_folders(13) == (whole,)
+
+
+def test_a_toolkit_of_another_version_does_not_mix_in(bare: Path) -> None:
+    wheel = stating(header(bare / "nvidia" / "cu13" / "include"), 13000)
+    other = stating(header(bare / "toolkit" / "include"), 12040)
+    (other / "crt").mkdir()
+    (other / "crt" / "mma.h").touch()
+    assert toolkit.include_folders(13) == (wheel,)
+
+
 def test_conda_keeps_headers_under_targets(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = header(bare / "conda" / "targets" / "x86_64-linux" / "include")
     monkeypatch.setenv("CONDA_PREFIX", str(bare / "conda"))
