@@ -1,6 +1,9 @@
 """Atomics gathered by block: histograms in shared memory, and one total a block; refused where a result is used or the
 memory is touched otherwise."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -114,7 +117,7 @@ def test_too_many_counters_or_an_open_number_of_them() -> None:
     assert "needs relaunch" in refusal(ask(text, Scope.DROP_IN), HISTOGRAM)
 
 
-TOTALS = {
+TOTALS: dict[str, tuple[str, str, str, Callable[[dict[str, Any]], tuple[Any, Any]]]] = {
     "floats behind a return": (
         INDEX + "if (i >= n) return;\n    float v = x[i];\n    atomicAdd(&bins[2], v * v);",
         "float", "f32", lambda d: (2, (d["x"] ** 2).sum())),
@@ -124,6 +127,11 @@ TOTALS = {
     "behind a loop of its own": (
         "float sum = 0;\n    " + STRIDE + " sum += x[i];\n    atomicAdd(bins, sum);",
         "float", "f32", lambda d: (0, d["x"].sum())),
+    "an element of the row's own": (
+        "const int row = blockIdx.y, first = 3 * row;\n    "
+        "for (int i = threadIdx.x; i < n; i += 128) {\n        char v = data[i];\n"
+        "        atomicAdd(bins + first + blockIdx.z, v);\n    }",
+        "int", "i32", lambda d: ([0, 1, 3, 4], d["data"].sum())),
     "no bound at all": (
         "int t = threadIdx.x;\n    float v = 0;\n    for (int i = t; i < n; i += 128) v += x[i];\n"
         "    if (v > -1e9f) atomicAdd(bins, v);",
@@ -134,7 +142,8 @@ TOTALS = {
 @pytest.mark.parametrize("case", TOTALS)
 def test_totals_are_what_numpy_says(case: str) -> None:
     body, type_name, dtype, golden = TOTALS[case]
-    launch = "<<<1, 128>>>" if case == "no bound at all" else "<<<(n + 127) / 128, 128>>>"
+    whole = {"no bound at all": "<<<1, 128>>>", "an element of the row's own": "<<<dim3(1, 2, 2), 128>>>"}
+    launch = whole.get(case) or "<<<(n + 127) / 128, 128>>>"
     request = ask(kernel(body, launch=launch, bins=dtype, type=type_name))
     kind = {"f32": np.float32, "i32": np.int32}[dtype]
     for candidate in candidates(request, TOTAL):
@@ -154,6 +163,20 @@ NO_TOTAL = {
     "an exchange": (INDEX + "if (i < n) atomicExch(bins, 1u);", "no fold"),
     "result used": (INDEX + "if (i < n) out[i] = atomicAdd(bins, 1u);", "returns is used"),
     "two elements": (INDEX + "if (i < n) { atomicAdd(bins, 1u); atomicAdd(&bins[1], 1u); }", "more than one element"),
+    "a local that changes": (
+        "int k = 0;\n    for (int i = threadIdx.x; i < n; i += 128) {\n        k = blockIdx.x;\n"
+        "        atomicAdd(&bins[k], 1u);\n    }",
+        "differs from thread to thread",
+    ),
+    "a local inside": (
+        "for (int i = threadIdx.x; i < n; i += 128) {\n        int k = blockIdx.x;\n"
+        "        atomicAdd(&bins[k], 1u);\n    }",
+        "hangs on the local `k`",
+    ),
+    "a local behind the guard": (
+        INDEX + "if (i >= n) return;\n    int k = n / 2 - n / 2;\n    atomicAdd(&bins[k], 1u);",
+        "hangs on the local `k`",
+    ),
     "some leave": ("if (x[threadIdx.x] > 3) return;\n    atomicAdd(bins, 1u);", "not all threads come"),
 }
 

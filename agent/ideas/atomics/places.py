@@ -11,7 +11,7 @@ from agent.analysis.patterns.straight import Piece, flat
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import LOOPS, ancestors, arguments, bare, callee, contains, text
 from agent.ideas.atomics.site import Atomics, touched
-from agent.ideas.atomics.total import WARP, one_target, several_threads
+from agent.ideas.atomics.total import WARP, one_target, several_threads, symbols_in
 from agent.ideas.elements.pieces import at, condition, given, lines_for, used
 from agent.ideas.reduction.write import styled
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, indented, replace_between, source_text
@@ -53,6 +53,8 @@ def places(view: View) -> Places | str:
     target = one_target(Atomics(root, "atomicAdd", (call,)), view)
     if reason is not None or isinstance(target, str):
         return reason or str(target)
+    if any(symbol.space != "parameter" for symbol in symbols_in(target, view)):
+        return f"the address of {root.name} that is updated hangs on a local"
     threads = view.block[0]
     if threads is None or view.block[1:] != (1, 1) or threads % WARP or threads > WARP * WARP:
         return "the launches do not all have one-dimensional blocks of a fixed whole number of warps"

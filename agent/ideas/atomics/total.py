@@ -37,6 +37,8 @@ NEUTRAL = {
 }
 TYPES = ("int", "unsigned", "unsigned int", "unsigned long long", "float", "double")
 WARP = 32
+BLOCK = frozenset({"blockIdx.x", "blockIdx.y", "blockIdx.z"})
+"""What is the same for all threads of a block."""
 
 
 @frozen(eq=False)
@@ -67,6 +69,10 @@ def totals(view: View) -> Totals | str:
     if not updates:
         return reason
     elements = grid_loop(view)
+    loop = elements if isinstance(elements, GridLoop) else None
+    local = next((name for _, target in updates if (name := hanging(target, view, loop)) is not None), None)
+    if local is not None:
+        return f"the address that is updated hangs on the local `{local}`"
     if isinstance(elements, GridLoop):
         return Totals(tuple(updates), elements)
     if any(True for _ in descendants(view.facts.body, "return_statement", "goto_statement")):
@@ -88,14 +94,25 @@ def one_target(one: Atomics, view: View) -> Node | str:
     first = one.calls[0]
     if first.index is None or any(call.index != first.index for call in one.calls):
         return f"{name} is updated at more than one element"
-    if first.index.depends - {"blockIdx.x"} or any("@" in atom.name for atom in first.index.atoms):
+    if first.index.depends - BLOCK or any("@" in atom.name for atom in first.index.atoms):
         return f"which element of {name} is updated differs from thread to thread"
-    if any(symbol.space != "parameter" for symbol in _symbols(arguments(first.node)[0], view)):
-        return f"the address of {name} that is updated hangs on a local"
     return arguments(first.node)[0]
 
 
-def _symbols(node: Node, view: View) -> list[Symbol]:
+def hanging(target: Node, view: View, elements: GridLoop | None = None) -> str | None:
+    """The local on which the address hangs, where that may mean something else at the kernel's end than at an atomic,
+    or nothing: parameters keep their meaning, and locals of the body itself that keep their value, where they stand
+    before the loop over ``elements``. That its value is the same for all threads is known from the address."""
+    for symbol in symbols_in(target, view):
+        if symbol.space == "parameter":
+            continue
+        early = elements is None or symbol.declarator.end_byte <= elements.first.start_byte
+        if not (early and symbol.fixed and symbol.space == "local" and symbol.scope == view.facts.body):
+            return symbol.name
+    return None
+
+
+def symbols_in(node: Node, view: View) -> list[Symbol]:
     names = [node] if node.type == "identifier" else list(descendants(node, "identifier"))
     return [found for name in names if (found := view.facts.symbols.resolve(name)) is not None]
 
