@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from attrs import define, field, frozen
 
 from agent.source.document import Document
-from agent.workload import data, dtypes, types
+from agent.source.kernel import Parameter
+from agent.workload import data, dtypes, textures, types
 from agent.workload.arithmetic import round_float
 from agent.workload.binding import (
     Argument,
@@ -17,6 +18,7 @@ from agent.workload.binding import (
     BoundLaunch,
     BoundStep,
     PointerArgument,
+    TextureArgument,
     Three,
     ValueArgument,
 )
@@ -44,6 +46,7 @@ class _Scene:
     names: Names
     buffers: Mapping[str, BoundBuffer]
     document: Document | None
+    views: Mapping[str, textures.View] = field(factory=dict)
 
 
 @define
@@ -69,7 +72,8 @@ def bind(
     names = environment(workload, plan, chosen)
     stated: tuple[Buffer | Scratch, ...] = (*workload.buffers, *plan.scratch)
     buffers = tuple(_bound_buffer(buffer, names) for buffer in stated)
-    scene = _Scene(names, _by_name(buffers), document)
+    by_name = _by_name(buffers)
+    scene = _Scene(names, by_name, document, _views(workload, by_name, names))
     progress = _Progress({buffer.name: buffer.name for buffer in buffers})
     return Bound(chosen, buffers, tuple(_walk(plan.steps, names, scene, progress)))
 
@@ -150,6 +154,21 @@ def _by_name(buffers: tuple[BoundBuffer, ...]) -> dict[str, BoundBuffer]:
         names = [buffer.name for buffer in buffers]
         double = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two buffers are called `{double}`; give one of them another name")
+    return found
+
+
+def _views(workload: Workload, buffers: Mapping[str, BoundBuffer], names: Names) -> dict[str, textures.View]:
+    found: dict[str, textures.View] = {}
+    for texture in workload.textures:
+        if texture.name in buffers or texture.name in names or texture.name in found:
+            raise WorkloadError(f"`{texture.name}` has a meaning already; give the texture another name", texture.line)
+        buffer = buffers.get(texture.buffer)
+        if buffer is None or buffer.symbol:
+            raise WorkloadError(
+                f"texture `{texture.name}`: `{texture.buffer}` is no buffer; there are {', '.join(buffers) or 'none'}",
+                texture.line,
+            )
+        found[texture.name] = textures.view(texture, buffer.dtype, buffer.nbytes, names)
     return found
 
 
@@ -251,7 +270,9 @@ def _at(names: Names) -> str:
 
 def _argument(
     argument: Expression, names: Names, scene: _Scene, progress: _Progress, kernel: str
-) -> PointerArgument | int | float:
+) -> PointerArgument | TextureArgument | int | float:
+    if argument.op == "name" and argument.value in scene.views:
+        return TextureArgument(scene.views[str(argument.value)])
     pointers = argument.names & progress.pointers.keys()
     if not pointers:
         return _value(argument, names, f"argument `{argument}` of `{kernel}`")
@@ -280,7 +301,9 @@ def pointer_offset(argument: Expression, pointers: frozenset[str]) -> tuple[str,
     return (inner[0], build(argument.op, (inner[1], right))) if inner else None
 
 
-def _typed(launch: Launch, arguments: list[PointerArgument | int | float], scene: _Scene) -> tuple[Argument, ...]:
+def _typed(
+    launch: Launch, arguments: list[PointerArgument | TextureArgument | int | float], scene: _Scene
+) -> tuple[Argument, ...]:
     if scene.document is None:
         return _all_pointers(launch, arguments)
     kernel, template = types.kernel_of(scene.document, launch.kernel)
@@ -293,6 +316,9 @@ def _typed(launch: Launch, arguments: list[PointerArgument | int | float], scene
         what = f"parameter `{parameter.name}` of `{launch.kernel}`"
         if parameter.pointer_depth > 1:
             raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
+        if isinstance(argument, TextureArgument) or types.is_texture(parameter):
+            found.append(_texture(argument, parameter, what))
+            continue
         if (parameter.pointer_depth == 1) != isinstance(argument, PointerArgument):
             wanted = "a buffer" if parameter.pointer_depth else "a number"
             raise WorkloadError(f"{what} (`{parameter.type}`) needs {wanted}")
@@ -306,8 +332,24 @@ def _typed(launch: Launch, arguments: list[PointerArgument | int | float], scene
     return tuple(found)
 
 
-def _all_pointers(launch: Launch, arguments: list[PointerArgument | int | float]) -> tuple[Argument, ...]:
-    found = [argument for argument in arguments if isinstance(argument, PointerArgument)]
+def _texture(argument: PointerArgument | TextureArgument | int | float, parameter: Parameter, what: str) -> Argument:
+    wanted = types.is_texture(parameter)
+    if not isinstance(argument, TextureArgument):
+        kind = "surface" if wanted == textures.SURFACE else "texture"
+        raise WorkloadError(
+            f"{what} is a {kind} object: state what it shows, as in `{kind} {parameter.name}: image(width, height)` "
+            "for a buffer `image`, and pass its name"
+        )
+    given = textures.SURFACE if argument.view.surface else textures.TEXTURE
+    if wanted != given:
+        raise WorkloadError(f"{what} (`{parameter.type}`) is passed `{argument.view.name}`, which is a `{given}`")
+    return argument
+
+
+def _all_pointers(
+    launch: Launch, arguments: list[PointerArgument | TextureArgument | int | float]
+) -> tuple[Argument, ...]:
+    found: list[Argument] = [one for one in arguments if isinstance(one, PointerArgument | TextureArgument)]
     if len(found) < len(arguments):
         raise WorkloadError(f"`{launch.kernel}` takes scalars: their types need the document that defines it")
     return tuple(found)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from agent.workload.textures import View
 from agent.workload.workload import Access, Domain
 
 Three = tuple[int, int, int]
@@ -42,7 +43,14 @@ class ValueArgument:
     value: int | float
 
 
-Argument = PointerArgument | ValueArgument
+@frozen
+class TextureArgument:
+    """A texture or surface object over a buffer."""
+
+    view: View
+
+
+Argument = PointerArgument | ValueArgument | TextureArgument
 
 
 @frozen

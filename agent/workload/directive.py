@@ -26,6 +26,7 @@ from agent.workload.expression import Expression, number
 from agent.workload.generators import default_domain
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.statements import read_statements
+from agent.workload.texture_words import texture_text
 from agent.workload.workload import PROBED, Buffer, Domain, Origin, Size, Workload
 
 _MARK = re.compile(r"cuda-lsp:\s*workload\b[^\S\n]*")
@@ -118,6 +119,7 @@ def format_statements(workload: Workload) -> list[str]:
         lines.append("size     " + ", ".join(map(_size, workload.sizes)))
     lines += [f"const    {constant.name} = {constant.value}" for constant in workload.constants]
     lines += [f"{'symbol ' if buffer.symbol else 'buffer '}  {_buffer(buffer)}" for buffer in workload.buffers]
+    lines += map(texture_text, workload.textures)
     lines += plan_statements(workload.plan)
     for name, comparator in workload.comparators:
         tolerance = "" if comparator.tolerance is None else f" {comparator.tolerance!r}"

@@ -5,6 +5,8 @@ One statement a line (a line with an open bracket goes on), each a keyword and i
     size     rows = 4096, cols = 65536 min 2 multiple 4
     const    alpha = 0.5
     buffer   x: f32[rows * cols] in uniform(0, 1)
+    texture  t: x(cols, rows, filter=linear, address=wrap, normalized)
+    surface  s: y(cols, rows)
     symbol   coefficients: f32[16] in normal
     scratch  partial: f32[blocks] zeroed
     local    blocks = (rows + 255) / 256
@@ -30,6 +32,8 @@ from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.generators import DOMAINS, default_domain
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.texture_words import read_texture
+from agent.workload.textures import Texture
 from agent.workload.types import split_arguments
 from agent.workload.workload import (
     PROBED,
@@ -65,6 +69,7 @@ class _Parts:
     steps: list[Step] = field(factory=list)
     comparators: list[tuple[str, Comparator]] = field(factory=list)
     flags: list[str] = field(factory=list)
+    textures: list[Texture] = field(factory=list)
     lossy: bool = False
     reference: Reference | None = None
 
@@ -89,6 +94,7 @@ def read_statements(text: str, kernel: str, origin: Origin, first_line: int | No
         origin,
         tuple(parts.flags),
         reference=parts.reference,
+        textures=tuple(parts.textures),
     )
 
 
@@ -438,6 +444,13 @@ def _reference(reader: _Reader, text: str) -> None:
     reader.parts.reference = Reference(match[1], match[2])
 
 
+def _texture(reader: _Reader, text: str, surface: bool = False) -> None:
+    try:
+        reader.parts.textures.append(read_texture(text, surface, reader.line))
+    except ExpressionError as error:
+        reader.fail(str(error))
+
+
 _STEPS: Mapping[str, Callable[[_Reader], Step]] = {
     "launch": _Reader.launch,
     "repeat": _Reader.repeat,
@@ -450,6 +463,8 @@ _LINES: Mapping[str, Callable[[_Reader, str], None]] = {
     "const": _constant,
     "buffer": _buffer,
     "symbol": lambda reader, text: _buffer(reader, text, symbol=True),
+    "texture": _texture,
+    "surface": lambda reader, text: _texture(reader, text, surface=True),
     "scratch": _scratch,
     "local": _local,
     "compare": _compare,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agent.source.document import Document
 from agent.source.errors import UnknownKernel
 from agent.source.kernel import Kernel, Parameter
-from agent.workload import dtypes
+from agent.workload import dtypes, textures
 from agent.workload.errors import WorkloadError
 from agent.workload.joined.headers import with_headers
 
@@ -41,6 +41,14 @@ def template_bindings(kernel: Kernel, arguments: tuple[str, ...]) -> Mapping[str
     told = dict(zip((parameter.name for parameter in kernel.template), arguments, strict=False))
     defaults = {p.name: p.default for p in kernel.template if p.default is not None and p.name not in told}
     return told | defaults
+
+
+def is_texture(parameter: Parameter) -> str:
+    """The name of the type of a parameter that is a texture or surface object; else empty."""
+    if parameter.pointer_depth:
+        return ""
+    words = parameter.element.replace("::", " ").split()
+    return next((kind for kind in (textures.TEXTURE, textures.SURFACE) if kind in words), "")
 
 
 def parameter_dtype(document: Document, kernel: Kernel, parameter: Parameter, arguments: tuple[str, ...]) -> str | None:

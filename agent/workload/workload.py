@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from agent.workload.expression import Expression
 from agent.workload.plan import Plan
+from agent.workload.textures import Texture
 
 PROBED = "probed"
 """The kind of origin of what was seen when the kernel ran on buffers without ends: what it touches, not what there is.
@@ -120,6 +121,7 @@ class Workload:
     """Everything needed to run one kernel, or a plan of several, without the user's host code.
 
     ``flags`` are compiler flags that the kernel needs (defines, fast-math). ``notes`` say in words what was assumed.
+    ``textures`` are the texture and surface objects that launches pass: views of the buffers.
     """
 
     kernel: str
@@ -133,6 +135,7 @@ class Workload:
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reference: Reference | None = None
+    textures: tuple[Texture, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         return next(buffer for buffer in self.buffers if buffer.name == name)

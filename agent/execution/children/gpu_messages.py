@@ -2,6 +2,8 @@
 
 from attrs import field, frozen
 
+from agent.workload.textures import View
+
 Three = tuple[int, int, int]
 
 
@@ -64,11 +66,13 @@ class Region:
 
 @frozen
 class Argument:
-    """The address of ``region`` plus ``offset``, or the bytes of a value."""
+    """The address of ``region`` plus ``offset``, the texture or surface object ``view`` over it, or the bytes of a
+    value."""
 
     region: str | None
     offset: int
     value: bytes
+    view: View | None = None
 
 
 @frozen

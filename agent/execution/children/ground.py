@@ -12,7 +12,8 @@ import numpy.typing as npt
 from attrs import define, field, frozen
 
 from agent.execution.children import timing_messages as say
-from agent.execution.children.gpu_messages import Chunk, CopyStep, FillStep, LaunchStep
+from agent.execution.children.gpu_messages import Argument, Chunk, CopyStep, FillStep, LaunchStep
+from agent.execution.children.texture_objects import Shown, show
 from agent.execution.wire import Channel
 from agent.workload import forms, random
 
@@ -73,11 +74,13 @@ Step = Launch | Fill | Copy
 
 @define(eq=False)
 class Held:
-    """One set of buffers: addresses of the shared ones and of each side's own, and each side's steps over them."""
+    """One set of buffers: addresses of the shared ones and of each side's own, each side's steps over them, and the
+    texture objects that these use."""
 
     shared: dict[str, tuple[int, ...]]
     own: tuple[dict[str, int], ...]
     steps: tuple[tuple[Step, ...], ...] = ()
+    shown: list[Shown] = field(factory=list)
 
 
 @define(eq=False)
@@ -262,6 +265,7 @@ def new_set(ground: Ground, spaces: Sequence[say.Space], sides: Sequence[say.Sid
 
 def pack(ground: Ground, held: Held, spaces: Sequence[say.Space], sides: Sequence[say.Side]) -> None:
     """Each side's steps over this set, in the modules that are loaded now."""
+    held.shown = []
     held.steps = tuple(_steps(ground, held, spaces, number, side) for number, side in enumerate(sides))
 
 
@@ -287,20 +291,30 @@ def _steps(ground: Ground, held: Held, spaces: Sequence[say.Space], number: int,
         elif isinstance(step, CopyStep):
             found.append(Copy(ground.runtime, addresses[step.target], addresses[step.source], sizes[step.target]))
         else:
-            found.append(_launch(ground, step, ground.modules[number], addresses))
+            found.append(_launch(ground, step, ground.modules[number], addresses, held.shown))
     return tuple(found)
 
 
-def _launch(ground: Ground, step: LaunchStep, module: int, addresses: dict[str, int]) -> Launch:
+def _launch(ground: Ground, step: LaunchStep, module: int, addresses: dict[str, int], shown: list[Shown]) -> Launch:
     function = ground.driver.moduleGetFunction(module, step.entry)
     if step.shared:
         attribute = ground.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         ground.driver.funcSetAttribute(function, attribute, step.shared)
-    values = [
-        argument.value if argument.region is None else word(addresses[argument.region] + argument.offset)
-        for argument in step.arguments
-    ]
+    values = [_value(argument, addresses, shown) for argument in step.arguments]
     return Launch(ground.driver, function, step.grid, step.block, step.shared, values)
+
+
+def _value(argument: Argument, addresses: dict[str, int], shown: list[Shown]) -> bytes:
+    if argument.region is None:
+        return argument.value
+    if argument.view is None:
+        return word(addresses[argument.region] + argument.offset)
+    address = addresses[argument.region]
+    known = next((one for one in shown if (one.view, one.address) == (argument.view, address)), None)
+    if known is None:
+        known = show(argument.view, address)
+        shown.append(known)
+    return word(known.handle)
 
 
 def fill_set(
@@ -324,6 +338,8 @@ def fill_set(
     for side, own in zip(sides, held.own, strict=True):
         for space in side.spaces:
             ground.runtime.memsetAsync(own[space.name], byte, space.nbytes, 0)
+    for one in held.shown:
+        one.fill()
 
 
 def read_inputs(ground: Ground, held: Held, spaces: Sequence[say.Space]) -> None:

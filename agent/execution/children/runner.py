@@ -17,6 +17,7 @@ from agent.execution.children import timing_messages as timing
 from agent.execution.children.cuda_errors import fault_kind, out_of_memory
 from agent.execution.children.ground import Ground, open_ground
 from agent.execution.children.serve import serve
+from agent.execution.children.texture_objects import Shown, show
 from agent.execution.wire import Channel
 
 # Bytes before and after each buffer that nobody may touch; also what makes buffers start at 256-byte boundaries.
@@ -221,12 +222,34 @@ def _step(driver: Any, runtime: Any, step: say.LaunchStep | say.FillStep | say.C
     function = driver.moduleGetFunction(memory.module, step.entry)
     if step.shared:
         driver.funcSetAttribute(function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, step.shared)
-    values = [ctypes.create_string_buffer(_bytes(argument, memory)) for argument in step.arguments]
+    shown = _shown(step, memory)
+    values = [
+        ctypes.create_string_buffer(_bytes(argument, memory, shown.get(number)))
+        for number, argument in enumerate(step.arguments)
+    ]
     pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
     driver.launchKernel(function, *step.grid, *step.block, step.shared, 0, ctypes.addressof(pointers), 0)
+    for one in shown.values():
+        one.give()
+    if shown:
+        runtime.deviceSynchronize()  # the objects end with this call
 
 
-def _bytes(argument: say.Argument, memory: Memory) -> bytes:
+def _shown(step: say.LaunchStep, memory: Memory) -> dict[int, Shown]:
+    """The texture and surface objects of a launch by the number of their argument, with the buffers' contents."""
+    found = {
+        number: show(argument.view, memory.addresses[argument.region])
+        for number, argument in enumerate(step.arguments)
+        if argument.view is not None and argument.region is not None
+    }
+    for one in found.values():
+        one.fill()
+    return found
+
+
+def _bytes(argument: say.Argument, memory: Memory, shown: Shown | None = None) -> bytes:
+    if shown is not None:
+        return shown.handle.to_bytes(8, "little")
     if argument.region is None:
         return argument.value
     return (memory.addresses[argument.region] + argument.offset).to_bytes(8, "little")

@@ -53,6 +53,13 @@ FORMS = (
     "cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f1;",
     "barrier.cluster.arrive;",
     "mapa.shared::cluster.u32 %r0, %r1, 0;",
+    "tex.level.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}], %f6;",
+    "tex.grad.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}], {%f6,%f7}, {%f6,%f7};",
+    "tex.cube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5,%f6,%f7}];",
+    "tex.acube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%r0,%f4,%f5,%f6}];",
+    "tex.2dms.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%d0, {%r0,%r1,%r2,%r3}];",
+    "tld4.r.a2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%r0,%f4,%f5,%f6}];",
+    "txq.num_mipmap_levels.b32 %r0, [%d0];",
 )
 _HEAD = (
     ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b16 %h<4>; .reg .b32 %r<8>; "

@@ -190,7 +190,7 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
     if request.blocks is not None:
         chosen = sorted({number for number in request.blocks(total) if 0 <= number < total})
         numbers = np.array(chosen, np.int64)
-    parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers))
+    parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers, run.memory))
     if not run.complete:
         # what the blocks left out would have written is missing, which is no fault of this launch
         run.memory.check_initialised = False

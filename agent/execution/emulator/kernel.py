@@ -13,6 +13,8 @@ from agent.execution.emulator import (
     steps_mbarrier,
     steps_memory,
     steps_move,
+    steps_surface,
+    steps_texture,
     steps_tiles,
     steps_warp,
 )
@@ -28,7 +30,10 @@ from agent.execution.emulator.uses import Users, users
 from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
 
 # imported for what they register
-_FAMILIES = (steps_atomic, steps_copy, steps_matrix, steps_mbarrier, steps_memory, steps_move, steps_tiles, steps_warp)
+_FAMILIES = (
+    steps_atomic, steps_copy, steps_matrix, steps_mbarrier, steps_memory, steps_move, steps_surface, steps_texture,
+    steps_tiles, steps_warp,
+)  # fmt: skip
 
 _STRONG = frozenset(("atom", "nanosleep", "mbarrier"))
 _STRONG_WORDS = frozenset(["volatile", "relaxed", "acquire", "mmio"])

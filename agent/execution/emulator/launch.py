@@ -30,9 +30,10 @@ from agent.execution.emulator.race_records import Records
 from agent.execution.emulator.races import Shadow
 from agent.execution.emulator.reach import Reach
 from agent.execution.emulator.shared import Region, Shared
+from agent.execution.emulator.texture_objects import handle_of
 from agent.execution.emulator.values import Initial, Values
 from agent.execution.emulator.watch import Totals, Watch
-from agent.workload.binding import Argument, BoundLaunch, PointerArgument
+from agent.workload.binding import Argument, BoundLaunch, PointerArgument, TextureArgument
 
 if TYPE_CHECKING:
     from agent.execution.emulator.shadow import TwinRun
@@ -69,7 +70,9 @@ class Setting:
     compiled: list[str] = field(factory=list)
 
 
-def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer]) -> Bytes:
+def parameter_bytes(
+    kernel: Kernel, arguments: Sequence[Argument], buffers: Mapping[str, Buffer], memory: Memory
+) -> Bytes:
     """The arguments as the kernel's parameter space holds them. Raises Refused where they do not fit."""
     formal = kernel.function.parameters
     if len(formal) != len(arguments):
@@ -77,13 +80,17 @@ def parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], buffers: Mapp
     data, offset = bytearray(), 0
     for parameter, argument in zip(formal, arguments, strict=True):
         offset = -(-offset // parameter.alignment) * parameter.alignment
-        data += bytes(offset - len(data)) + _packed(kernel, parameter, argument, buffers)
+        data += bytes(offset - len(data)) + _packed(kernel, parameter, argument, buffers, memory)
         offset = len(data)
     return np.frombuffer(bytes(data), np.uint8)
 
 
-def _packed(kernel: Kernel, parameter: Variable, argument: Argument, buffers: Mapping[str, Buffer]) -> bytes:
-    if isinstance(argument, PointerArgument):
+def _packed(
+    kernel: Kernel, parameter: Variable, argument: Argument, buffers: Mapping[str, Buffer], memory: Memory
+) -> bytes:
+    if isinstance(argument, TextureArgument):
+        packed = handle_of(memory, buffers, argument.view).to_bytes(8, "little")
+    elif isinstance(argument, PointerArgument):
         if argument.buffer not in buffers:
             raise Refused(f"the launch of {kernel.name} passes the buffer '{argument.buffer}', which has no contents")
         value = buffers[argument.buffer].address + argument.offset

@@ -14,6 +14,7 @@ from agent.execution.emulator.addresses import LOCAL, NULL, PARAM, SHARED, TAG_B
 from agent.execution.emulator.buffers import MARK, UNSIGNED, Buffer
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.sites import Site
+from agent.workload.textures import View
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
@@ -26,9 +27,11 @@ SHIFT = {1: np.uint64(0), 2: np.uint64(1), 4: np.uint64(2), 8: np.uint64(3)}
 
 @define(eq=False)
 class Memory:
-    """All buffers of a run by tag. ``check_initialised``: reads of poisoned bytes that nothing wrote are faults."""
+    """All buffers of a run by tag, and texture and surface objects by their handles. ``check_initialised``: reads of
+    poisoned bytes that nothing wrote are faults."""
 
     buffers: dict[int, Buffer] = field(factory=dict)
+    views: dict[int, tuple[Buffer, View]] = field(factory=dict)
     check_initialised: bool = False
 
 

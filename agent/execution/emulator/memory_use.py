@@ -10,18 +10,21 @@ from agent.execution.emulator.values import width_of
 _ON_CHIP = frozenset(("shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func"))
 _ATOMIC = ("atom", "red")
 _SHARED_ONLY = ("ldmatrix", "stmatrix", "mbarrier")
+_VIEWS = ("tex", "tld4", "suld", "sust")
 
 
 def loads(instruction: Instruction) -> bool:
     """Whether it reads memory, and does nothing else to it."""
     base = instruction.base
-    return base in ("ld", "ldu", "ldmatrix") or (base == "wmma" and "load" in instruction.modifiers)
+    return base in ("ld", "ldu", "ldmatrix", "tex", "tld4", "suld") or (
+        base == "wmma" and "load" in instruction.modifiers
+    )
 
 
 def writes_to(instruction: Instruction) -> Operand | None:
     """The address that it writes to; None where it writes nothing."""
     base, words = instruction.base, instruction.modifiers
-    if base in ("st", "stmatrix", "mbarrier", "cp", *_ATOMIC) or (base == "wmma" and "store" in words):
+    if base in ("st", "stmatrix", "mbarrier", "cp", "sust", *_ATOMIC) or (base == "wmma" and "store" in words):
         return instruction.sources[0] if instruction.sources else None
     return None
 
@@ -44,6 +47,8 @@ def narrowest(instruction: Instruction) -> int:
     """Bytes of its narrowest access, at most four."""
     if instruction.base == "wmma":
         return min(max(BITS.get(instruction.types[0], 32) // 8, 1), 4)
+    if instruction.base in _VIEWS:
+        return 1  # a texel's type is the object's
     if instruction.base in ("cp", *_SHARED_ONLY) or not instruction.types:
         return 4
     return min(width_of(instruction.types[0]), 4)
@@ -68,4 +73,6 @@ def changes_global(instruction: Instruction) -> bool:
 def may_be_shared(instruction: Instruction) -> bool:
     """Whether what it touches may lie in shared memory."""
     elsewhere = {"global", "local", "param", "const", "param::entry", "param::func"}
+    if instruction.base in _VIEWS:
+        return False
     return touches(instruction) and (instruction.base == "cp" or not elsewhere & set(instruction.modifiers))

@@ -79,12 +79,37 @@ threads parted. It takes about five times as long.
 - *Doubles* carry what floats brought, and have nothing finer beside them: a kernel of doubles has no errors here.
 - A compensated sum (Kahan) is right in the end, and the line of its compensation all error: that is what it is made of.
 
+## Textures and surfaces
+
+A texture or surface object is a view of a buffer ([workload.md](workload.md#textures-and-surfaces)). What a fetch gives
+is told by the CUDA C++ Programming Guide, "Texture Fetching": nearest and linear filters, the four address modes,
+normalised coordinates, whole numbers of 8 and 16 bits read as floats, layers, `tex1Dfetch` of linear memory, `tex2D` of
+rows with a pitch, gathers. Texels are one, two or four channels of 8, 16 or 32 bits. Reading beyond an edge is no
+fault: the address mode says what is read, and of linear memory zeros. A surface traps there (a fault), clamps or gives
+zeros, as its instruction says.
+
+- Weights of the filter have 8 bits of fraction, rounded to nearest; sums are made in float64 and rounded once. A card's
+  sums are its own: the two differ by at most a few units of the weights' last bit, 1/256 of how far the texels are
+  apart along each axis. Fetches of floats count as inexact (`Answer.inexact`).
+- What the guide leaves open: a coordinate that is no number is 0 here, channels that a texture has not are 0, a layer
+  beyond the last is the last.
+- An object that does not suit the instruction (other dimensions, whole numbers read as floats, `tex1D` of linear
+  memory) is refused by name, as a card gives something for it that nobody has written down.
+- A texture sees its buffer as it is. A card has copied an array before the launch, and keeps what it has read: where a
+  launch writes what it reads as a texture, that shows as a race.
+- A fetch counts as one request, with the sectors of its first texel as if rows lay one behind the other; arrays lie in
+  another order on a card, and have a cache of their own there.
+- In the float64 shadow a fetched value is its own shadow. Launches with textures run in NumPy.
+
+Refused: texture references (which no compiler since CUDA 12 accepts: use objects), mipmaps (`.level`, `.grad`), cube
+maps, textures with several samples, whether texels are resident, `sured`, stores to a surface with a conversion.
+
 ## How far that reaches
 
 Of 791 kernels of HeCBench and NVIDIA's CUDA samples (files in random order, at most three kernels of each, sliced and
-compiled for sm_90) 752 have no instruction that is refused. 38 of the others read textures or surfaces, for which a
-workload has no words, and one allocates memory on the device. Of 143 of them, unoptimised as the memory gate compiles
-them, 130: the others for the same two reasons.
+compiled for sm_90) 752 had no instruction that was refused before textures and surfaces came to run. 38 of the others
+read these, and one allocates memory on the device. Of 143 of them, unoptimised as the memory gate compiles them, 130:
+the others for the same two reasons.
 
 ## Two back ends
 

@@ -218,6 +218,8 @@ def _operand(item: Item, operand: Operand | None) -> set[Source]:
 
 
 def _address(item: Item, operand: Operand) -> set[Source]:
+    if isinstance(operand, Vector):  # a surface: the object, then the place in it
+        return {ANYWHERE} if operand.elements[0] is None else _operand(item, operand.elements[0]) or {ANYWHERE}
     base = operand.base if isinstance(operand, Address) else operand
     if base is None or isinstance(base, Immediate):
         return {ANYWHERE}

@@ -99,6 +99,8 @@ class Watch:
     def global_access(
         self, lanes: Lanes, site: Site, buffer: Buffer, offsets: Array, span: int, writes: bool, atomic: bool = False
     ) -> None:
+        if not buffer.writable:  # constant memory has a cache and a path of its own
+            return
         counts, index = self.totals.sites, site.index
         counts["requests"][index] += lanes.warps
         if atomic:
@@ -296,6 +298,8 @@ def class_of(instruction: Instruction) -> str:
     for kind, bases in (("shuffle", _SHUFFLES), ("branch", _BRANCHES), ("other", _OTHER)):
         if base in bases:
             return kind
+    if base in ("tex", "tld4", "suld", "sust"):
+        return "store" if base == "sust" else "load"
     if base in ("atom", "red"):
         return "atomic"
     if base in ("bar", "barrier"):

@@ -8,8 +8,17 @@ from attrs import evolve
 
 from agent.execution.children import gpu_messages as say
 from agent.execution.device import Image, Poison, Recipe, Request
-from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep, PointerArgument, ValueArgument
+from agent.workload.binding import (
+    BoundCopy,
+    BoundFill,
+    BoundLaunch,
+    BoundStep,
+    PointerArgument,
+    TextureArgument,
+    ValueArgument,
+)
 from agent.workload.forms import NUMBERS
+from agent.workload.textures import View
 
 CHUNK = 64 << 20
 
@@ -79,10 +88,16 @@ def _launch(step: BoundLaunch, entry: str, names: set[str]) -> say.LaunchStep:
     arguments = tuple(
         say.Argument(_known(item.buffer, names, f"an argument of {step.kernel}"), item.offset, b"")
         if isinstance(item, PointerArgument)
+        else _view(item.view, names, step.kernel)
+        if isinstance(item, TextureArgument)
         else say.Argument(None, 0, pack(item))
         for item in step.arguments
     )
     return say.LaunchStep(entry, step.kernel, step.grid, step.block, step.shared, arguments)
+
+
+def _view(view: View, names: set[str], kernel: str) -> say.Argument:
+    return say.Argument(_known(view.buffer, names, f"an argument of {kernel}"), 0, b"", view)
 
 
 def _known(name: str, names: set[str], what: str) -> str:

@@ -13,9 +13,10 @@ from agent.execution.gpu.jobs import BadRequest, contents, make_step
 from agent.execution.nvml import throttled
 from agent.execution.timing import Entry, Race, Timed, digest_layout
 from agent.workload import dtypes
-from agent.workload.binding import Bound, BoundBuffer
+from agent.workload.binding import Bound, BoundBuffer, BoundLaunch, TextureArgument
 from agent.workload.forms import NUMBERS, form
 from agent.workload.generators import recipe
+from agent.workload.textures import ARRAY
 from agent.workload.workload import Access
 
 _ROLES = {Access.IN: "in", Access.OUT: "out", Access.INOUT: "inout"}
@@ -85,6 +86,7 @@ def _space(buffer: BoundBuffer, sides: tuple[Entry, ...], family: str) -> say.Sp
 
 
 def _side(entry: Entry) -> say.Side:
+    _check_textures(entry.bound)
     names = {buffer.name for buffer in entry.bound.buffers}
     return say.Side(
         entry.build.cubin,
@@ -95,6 +97,21 @@ def _side(entry: Entry) -> say.Side:
             if buffer.scratch
         ),
     )
+
+
+def _check_textures(bound: Bound) -> None:
+    """Raises BadRequest where a timed call would have to copy between a buffer and a CUDA array: arrays are filled
+    before the clock starts, and nothing looks into one afterwards."""
+    inputs = {buffer.name for buffer in bound.buffers if buffer.access is Access.IN and not buffer.scratch}
+    for step in bound.steps:
+        for argument in step.arguments if isinstance(step, BoundLaunch) else ():
+            if not isinstance(argument, TextureArgument) or argument.view.memory != ARRAY:
+                continue
+            view = argument.view
+            if view.surface:
+                raise BadRequest(f"launches that write a surface ('{view.name}') are not timed")
+            if view.buffer not in inputs:
+                raise BadRequest(f"'{view.name}' shows what the plan writes: such textures of arrays are not timed")
 
 
 def _outputs(bound: Bound, unordered: frozenset[str]) -> tuple[say.Output, ...]:
