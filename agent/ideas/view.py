@@ -6,6 +6,7 @@ from attrs import frozen
 
 from agent.analysis.accesses import Access
 from agent.analysis.facts import Facts, analyse
+from agent.analysis.program import program_facts
 from agent.ideas.request import Request
 from agent.source.document import Document
 from agent.source.kernel import Kernel
@@ -76,7 +77,7 @@ def view(request: Request) -> View:
     fixed = fixed_names(request.workload, request.plan)
     block = _same_block(launches, fixed)
     known = {f"blockDim.{axis}": extent for axis, extent in zip(AXES, block, strict=True) if extent is not None}
-    facts = analyse(request.document, request.kernel, known)
+    facts = analyse(request.document, request.kernel, known, program_facts(request.document))
     return View(request, facts, launches, block, declared_names(request.workload, request.plan))
 
 

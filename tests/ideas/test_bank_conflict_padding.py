@@ -125,3 +125,37 @@ def test_it_does_not_apply_twice() -> None:
     request = ask(transpose())
     for candidate in candidates(request, NAME):
         assert "more often than they must" in refusal(after(request, candidate), NAME)
+
+
+NARROW = """\
+// cuda-lsp: workload
+//   size     n = 256 multiple 128
+//   buffer   x: f32[n * n] in integers(-9, 9)
+//   buffer   y: f32[n * n] out
+//   launch   rows<<<dim3(n / 128, n / 4), dim3(16, 4)>>>(x, y, n)
+__global__ void rows(const float* x, float* y, int n) {
+    __shared__ float part[4][160];
+    int first = blockIdx.x * 128 - 16, row = blockIdx.y * 4 + threadIdx.y;
+    for (int i = 0; i < 10; ++i) {
+        int column = first + threadIdx.x + 16 * i;
+        part[threadIdx.y][threadIdx.x + 16 * i] = column >= 0 && column < n ? x[row * n + column] : 0.0f;
+    }
+    __syncthreads();
+    for (int i = 1; i < 9; ++i) {
+        float sum = 0.0f;
+        for (int j = -2; j <= 2; ++j) sum += part[threadIdx.y][threadIdx.x + 16 * i + j];
+        y[row * n + first + threadIdx.x + 16 * i] = sum;
+    }
+}
+"""
+
+
+def test_blocks_narrower_than_a_warp() -> None:
+    """Two rows of 16 lanes, ten times 16 elements apart, meet in 16 banks: the second has to go to the other 16."""
+    request = ask(NARROW)
+    (made,) = candidates(request, NAME)
+    assert "part[4][160 + 16];" in made.code
+    given = np.arange(256 * 256).astype(np.float32).reshape(256, 256) % 17
+    found = run(rewritten(request, made), request.workload, {"x": given}, n=256)["y"].reshape(256, 256)
+    wide = np.pad(given, ((0, 0), (2, 2)))
+    np.testing.assert_array_equal(found, sum(wide[:, k : k + 256] for k in range(5)))

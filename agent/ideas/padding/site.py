@@ -17,7 +17,7 @@ from agent.workload.dtypes import from_c_type, size_of
 
 WORTH = 0.75
 MOST_STATIC = 48 * 1024
-PADS = (1, 2, 4)
+PADS = (1, 2, 4, 8, 16)
 
 
 @frozen(eq=False)
