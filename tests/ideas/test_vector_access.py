@@ -344,3 +344,36 @@ def test_what_a_block_makes_of_its_share_may_be_looked_at() -> None:
     by_thread = kept.replace("int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x", walk)
     by_thread = by_thread.replace("if (threadIdx.x == 0) y[blockIdx.x]", "y[threadIdx.x % 4]")
     assert "each thread would add up other elements" in refusal(ask(by_thread), NAME)
+
+
+SHRINKING = """\
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f16[n] in normal
+//   buffer   y: f32[n] out
+//   launch   widen<<<(n + min(n, 256) - 1) / min(n, 256), min(n, 256)>>>(x, y, n)
+__global__ void widen(const __half* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __half2float(x[i]);
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 7, 200, 256, 1000, 4096])
+def test_blocks_that_shrink_with_a_small_size(n: int) -> None:
+    """`min(n, 256)` threads: whole blocks at every size, as the kernel's test keeps the further threads away."""
+    text = "#include <cuda_fp16.h>\n" + SHRINKING
+    request = ask(text)
+    (made,) = candidates(request, NAME)
+    (launch,) = made.plan.launches()
+    assert str(launch.block[0]) == "256"
+    given = np.arange(n).astype(np.float16)
+    found = run(rewritten(request, made), request.workload, {"x": given}, n=n)["y"]
+    np.testing.assert_array_equal(found, given.astype(np.float32))
+
+
+def test_shrinking_blocks_need_a_test_or_a_size_that_fills_them() -> None:
+    head = "#include <cuda_fp16.h>\n"
+    unbounded = SHRINKING.replace("if (i < n) ", "").replace("(n + min(n, 256) - 1) / min(n, 256)", "n / min(n, 256)")
+    assert "width is no fixed number" in refusal(ask(head + unbounded), NAME)
+    assert "width is no fixed number" in refusal(ask(head + SHRINKING.replace("n = 4096", "n = 100")), NAME)

@@ -6,6 +6,7 @@ from agent.ideas.rewriting import source_text
 from agent.ideas.vectors.site import BYTES, Site, sites
 from agent.ideas.vectors.write import vectorised
 from agent.ideas.view import View
+from agent.ideas.whole_blocks import with_whole_blocks
 
 EXAMPLE = """\
 // cuda-lsp: workload
@@ -46,7 +47,13 @@ __global__ void gelu(const float* x, float* y, int n) {
 )
 def vector_access(view: View) -> Match | Refusal:
     found = sites(view)
-    return Refusal(found) if isinstance(found, str) else _match(view, found)
+    if not isinstance(found, str):
+        return _match(view, found)
+    whole = with_whole_blocks(view)
+    bounded = sites(whole) if whole is not None else found
+    if whole is None or isinstance(bounded, str) or any(site.limit is None or site.loop for site in bounded):
+        return Refusal(found)
+    return _match(whole, bounded)
 
 
 def _match(view: View, found: tuple[Site, ...]) -> Match:
