@@ -13,6 +13,7 @@ from agent.execution.emulator.shadow_bits import units_of
 from agent.execution.emulator.shadow_cells import PARTED, Cell, Cells, Flags, alternate, flags_of, joined, marked
 from agent.execution.emulator.shadow_planes import Spot, halves, load, record_of, spots, store
 from agent.execution.emulator.steps_memory import access
+from agent.execution.emulator.steps_surface import accessed
 from agent.execution.emulator.values import Lowering, Step, Values, width_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,27 @@ def loads(lowering: Lowering, step: Step) -> Follow:
     return follow
 
 
+def surface_loads(lowering: Lowering, step: Step) -> Follow:
+    """``suld``: the cells of what is loaded."""
+    access_of = accessed(lowering)
+    parts = flatten((lowering.instruction.destinations[0],))
+    outs = [None if part is None else lowering.destination(part) for part in parts]
+
+    def follow(values: Values, batch: "Batch", twin: Twin) -> After:
+        flags = joined(*(astray(twin, batch, place, values) for place in access_of.places))
+        found = spots(batch, "global", access_of.addresses(values, batch), access_of.span, False)
+
+        def after() -> None:
+            for k, out in enumerate(outs):
+                if out is not None:
+                    cells = cells_at(batch, found, k * access_of.width, values[out], access_of.width)
+                    twin.put(batch.lanes, out, with_marks(cells, flags, units_of(values[out])))
+
+        return after
+
+    return follow
+
+
 def cells_at(batch: "Batch", found: list[Spot], at: int, value: Array, width: int) -> Cells | None:
     """The cells of ``width`` bytes that a register holds, ``at`` bytes behind the spots."""
     if not found or width < 2:
@@ -108,6 +130,22 @@ def stores(lowering: Lowering, step: Step) -> Follow:
         found = spots(batch, space, addresses_of(values, base, shift), width * count, any(held))
         for k, (entry, cells) in enumerate(zip(entries, held, strict=True)):
             lay(batch, found, k * width, cells, values[entry], width)
+        return _nothing
+
+    return follow
+
+
+def surface_stores(lowering: Lowering, step: Step) -> Follow:
+    """``sust``: the cells are laid down beside the bits."""
+    access_of = accessed(lowering)
+    entries = step.reads[1 + len(access_of.places) :]
+
+    def follow(values: Values, batch: "Batch", twin: Twin) -> After:
+        flags = joined(*(astray(twin, batch, place, values) for place in access_of.places))
+        held = [with_marks(twin.get(batch.lanes, entry), flags, units_of(values[entry])) for entry in entries]
+        found = spots(batch, "global", access_of.addresses(values, batch), access_of.span, any(held))
+        for k, (entry, cells) in enumerate(zip(entries, held, strict=True)):
+            lay(batch, found, k * access_of.width, cells, values[entry], access_of.width)
         return _nothing
 
     return follow

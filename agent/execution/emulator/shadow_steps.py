@@ -10,7 +10,7 @@ from agent.execution.emulator.shadow import Twin
 from agent.execution.emulator.shadow_atomics import atomics
 from agent.execution.emulator.shadow_bits import Operands, units_of
 from agent.execution.emulator.shadow_cells import Cells, alternate, different, flags_of
-from agent.execution.emulator.shadow_memory import After, Follow, copies, loads, stores
+from agent.execution.emulator.shadow_memory import After, Follow, copies, loads, stores, surface_loads, surface_stores
 from agent.execution.emulator.shadow_pure import guarded, pure
 from agent.execution.emulator.shadow_warp import matrices, shuffles, tile_loads, tile_moves, tile_stores, votes
 from agent.execution.emulator.values import LOWERERS, Lowering, Step, Values
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
 
 Place = tuple[str, int]
-_HANDS_ON = frozenset(("st", "atom", "red", "shfl", "stmatrix"))
+_HANDS_ON = frozenset(("st", "sust", "atom", "red", "shfl", "stmatrix"))
 
 
 @define(eq=False)
@@ -54,6 +54,8 @@ _FOLLOWERS: dict[str, Callable[[Lowering, Step], Follow | None]] = {
     "atom": atomics,
     "red": atomics,
     "cp": copies,
+    "suld": surface_loads,
+    "sust": surface_stores,
     "shfl": shuffles,
     "vote": votes,
     "match": votes,

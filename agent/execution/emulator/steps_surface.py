@@ -124,38 +124,82 @@ def _stored(
         batch.lanes = lanes
 
 
-def _where(
-    batch: "Batch", site: Site, buffer: Buffer, view: View, form: _Form, coordinates: list[Array]
-) -> tuple[Array, Array | None]:
-    """Addresses, all of them sound, and which lanes are inside (None: all). What is not is told by the boundary mode:
-    a trap is a fault, clamping goes to the nearest place, zero reads 0 and writes nothing."""
-    _suits(site, view, form)
+@frozen(eq=False)
+class _Reached:
+    """Where lanes come to: addresses, all of them sound; whether they are inside, and whether at no multiple of what
+    they access; the coordinates, in bytes along x."""
+
+    addresses: Array
+    inside: Array
+    crooked: Array
+    places: list[Array]
+
+
+def _reached(buffer: Buffer, view: View, form: _Form, coordinates: list[Array]) -> _Reached:
     ordered = [*coordinates[1:], coordinates[0]] if form.layered else coordinates
     places = [one.view(np.int32).astype(np.int64) for one in ordered]
     if form.texels:
         places[0] = places[0] * view.texel
-    row = view.extents[0] * view.texel
-    limits = [row - form.span, *(extent - 1 for extent in view.extents[1:])]
+    limits = [view.extents[0] * view.texel - form.span, *(extent - 1 for extent in view.extents[1:])]
     inside: Array = np.ones((1, 1), bool)
     for one, limit in zip(places, limits, strict=True):
         inside = inside & (one >= 0) & (one <= limit)
     crooked = inside & (places[0] % form.span != 0)
-    if crooked.any():
-        batch.fault(
-            "misaligned access", batch.lanes, site, crooked,
-            lambda lane: f"accesses {form.span} bytes of the surface '{view.name}' at a place that is no multiple",
-        )  # fmt: skip
-        inside = inside & ~crooked
-    if form.mode == "trap" and not inside.all():
-        _trapped(batch, site, view, form, places, ~inside & ~crooked)
     sound = [np.clip(one, 0, limit) for one, limit in zip(places, limits, strict=True)]
     offset = sound[0] - sound[0] % form.span
-    for one, stride in zip(
-        sound[1:], (view.pitch, view.pitch * view.extents[1] if len(sound) > 1 else 0), strict=False
-    ):
+    strides = (view.pitch, view.pitch * view.extents[1]) if len(sound) > 1 else ()
+    for one, stride in zip(sound[1:], strides, strict=False):
         offset = offset + one * stride
-    clamped = form.mode == "clamp" and not crooked.any()
-    return (offset + buffer.address).astype(np.uint64), None if clamped or inside.all() else inside
+    return _Reached((offset + buffer.address).astype(np.uint64), inside & ~crooked, crooked, places)
+
+
+def _where(
+    batch: "Batch", site: Site, buffer: Buffer, view: View, form: _Form, coordinates: list[Array]
+) -> tuple[Array, Array | None]:
+    """Addresses, and which lanes go on (None: all). The others are told by the boundary mode: a trap is a fault,
+    clamping goes to the nearest place, zero reads 0 and writes nothing."""
+    _suits(site, view, form)
+    found = _reached(buffer, view, form, coordinates)
+    if found.crooked.any():
+        batch.fault(
+            "misaligned access", batch.lanes, site, found.crooked,
+            lambda lane: f"accesses {form.span} bytes of the surface '{view.name}' at a place that is no multiple",
+        )  # fmt: skip
+    if form.mode == "trap" and not found.inside.all():
+        _trapped(batch, site, view, form, found.places, ~found.inside & ~found.crooked)
+    clamped = form.mode == "clamp" and not found.crooked.any()
+    return found.addresses, None if clamped or found.inside.all() else found.inside
+
+
+@frozen(eq=False)
+class Accessed:
+    """A surface access for who follows it: the entries of its handle and its coordinates, bytes of each value."""
+
+    handle: int
+    places: list[int]
+    width: int
+    span: int
+    form: _Form
+
+    def addresses(self, values: Values, batch: "Batch") -> Array:
+        """Of each lane, 0 where nothing is accessed."""
+        handles = np.broadcast_to(values[self.handle], batch.lanes.shape)
+        found = np.zeros(batch.lanes.shape, np.uint64)
+        for handle in np.unique(handles).tolist():
+            if handle in batch.memory.views:
+                buffer, view = batch.memory.views[handle]
+                if (len(view.extents), view.layered) == (self.form.count, self.form.layered):
+                    here = _reached(buffer, view, self.form, [values[entry] for entry in self.places])
+                    goes = (here.inside | (self.form.mode == "clamp")) & ~here.crooked
+                    found = np.where((handles == handle) & goes, here.addresses, found)
+        return found
+
+
+def accessed(lowering: Lowering) -> Accessed:
+    form = _form(lowering)
+    handle, given = operands_of(lowering, lowering.instruction.sources[0])
+    places = [lowering.source(one, "b32") for one in given[: form.count]]
+    return Accessed(handle, places, form.width, form.span, form)
 
 
 def _trapped(batch: "Batch", site: Site, view: View, form: _Form, places: list[Array], bad: Array) -> None:

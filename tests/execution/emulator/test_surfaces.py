@@ -38,6 +38,12 @@ extern "C" __global__ void both(cudaSurfaceObject_t s, cudaTextureObject_t t, fl
     surf1Dwrite((float)threadIdx.x, s, threadIdx.x * 4);
     out[threadIdx.x] = tex1D<float>(t, 63 - threadIdx.x);
 }
+extern "C" __global__ void twice(cudaSurfaceObject_t s, cudaSurfaceObject_t r) {
+    int i = threadIdx.x;
+    float v = surf1Dread<float>(s, i * 4);
+    surf1Dwrite(v * 0.1f, r, i * 4);
+    surf1Dwrite(surf1Dread<float>(r, i * 4) * v, r, i * 4 + (i == 5 ? 4096 : 0), cudaBoundaryModeZero);
+}
 extern "C" __global__ void reduce(cudaSurfaceObject_t s) {
     asm volatile("sured.b.add.1d.u32.trap [%0, {%1}], %2;" :: "l"(s), "r"(0), "r"(1));
 }
@@ -147,6 +153,19 @@ def test_a_texture_is_no_surface() -> None:
     texture = View("t", "x", "f32", (64,), 256)
     answer, _ = run(build(SURFACES), step("crooked", 1, 2, texture), {"x": np.zeros(64, np.float32)})
     assert [fault.kind for fault in answer.faults] == ["illegal address"]
+
+
+def test_the_float64_shadow_goes_with_the_bits() -> None:
+    data = np.random.default_rng(3).normal(size=32).astype(np.float32)
+    made = step("twice", 1, 32, surface("s", "x", (32,)), surface("r", "y", (32,)))
+    answer, outputs = run(build(SURFACES), made, {"x": data, "y": np.zeros(32, np.float32)}, shadow=True)
+    assert answer.status == "ok" and answer.shadows is not None
+    value, flags = answer.shadows.outputs["y"].numbers("f32", outputs["y"].astype(np.float64))
+    wide = data.astype(np.float64)
+    wanted = wide * float(np.float32(0.1)) * wide
+    wanted[5] = wide[5] * float(np.float32(0.1))  # what was stored first stays there
+    np.testing.assert_allclose(value, wanted, rtol=1e-14)
+    assert not flags.any() and (value != outputs["y"]).any()
 
 
 def test_reductions_are_refused_by_name() -> None:
