@@ -73,9 +73,12 @@ std::string readable(const std::string& name) {
 
 using Sizes = std::vector<std::array<std::size_t, 2>>;  // offset and bytes of each parameter
 
-// Whether the driver told all of them, none being an answer too. `ask` is null with a driver that cannot.
-bool ask_driver(CUresult (*ask)(void*, std::size_t, std::size_t*, std::size_t*), void* handle, bool none, Sizes& out) {
-    if (ask == nullptr) return false;
+// What the driver said of the parameters of a handle: all of them, that there are none (which is also what some drivers
+// say of a handle of another kind), or nothing of use. `ask` is null with a driver that cannot.
+enum class Told { kAll, kNone, kNothing };
+
+Told ask_driver(CUresult (*ask)(void*, std::size_t, std::size_t*, std::size_t*), void* handle, Sizes& out) {
+    if (ask == nullptr) return Told::kNothing;
     CUresult code = CUDA_SUCCESS;
     while (out.size() < 4096) {
         std::array<std::size_t, 2> one{};
@@ -83,21 +86,28 @@ bool ask_driver(CUresult (*ask)(void*, std::size_t, std::size_t*, std::size_t*),
         if (code != CUDA_SUCCESS) break;
         out.push_back(one);
     }
-    return !out.empty() || (none && code == CUDA_ERROR_INVALID_VALUE);
+    return !out.empty() ? Told::kAll : code == CUDA_ERROR_INVALID_VALUE ? Told::kNone : Told::kNothing;
 }
 
-// The driver's word, or else what the user's file says of a kernel of this name. The handle of a function may really be
-// that of a library's kernel, which another call answers for, and which is then replaced by its function; a symbol that
-// ends in "()" is known to take nothing.
-Layout layout_of(CUfunction& function, const std::string& name, Sizes& out) {
+// Whether its symbol says that a kernel takes nothing: "f()" and "void f<int>()", but not the bare name of an extern "C".
+bool takes_nothing(const std::string& name) {
     std::string told = readable(name);
-    bool none = told.size() > 1 && told.compare(told.size() - 2, 2, "()") == 0;
+    return told.size() > 1 && told.compare(told.size() - 2, 2, "()") == 0;
+}
+
+// The symbol's word where a kernel takes nothing, the driver's, or else what the user's file says of a kernel of this
+// name. The handle of a function may really be that of a library's kernel, which another call answers for, and which is
+// then replaced by its function.
+Layout layout_of(CUfunction& function, const std::string& name, Sizes& out) {
     const Driver& driver = state->driver;
-    if (ask_driver(driver.function_parameter, function, none, out)) return kFromDriver;
-    if (!none && ask_driver(driver.kernel_parameter, function, none, out)) {
+    Told plain = ask_driver(driver.function_parameter, function, out);
+    if (plain == Told::kAll || (plain == Told::kNone && takes_nothing(name))) return kFromDriver;
+    Told kernel = ask_driver(driver.kernel_parameter, function, out);
+    if (kernel == Told::kAll || (kernel == Told::kNone && plain == Told::kNothing)) {
         if (driver.kernel_function != nullptr) driver.kernel_function(&function, function);
         return kFromDriver;
     }
+    if (takes_nothing(name)) return kFromDriver;
     for (auto& [bare, sizes] : state->config.sizes) {
         if (!is_called(name, bare)) continue;
         std::size_t offset = 0;
@@ -109,10 +119,7 @@ Layout layout_of(CUfunction& function, const std::string& name, Sizes& out) {
         }
         return kFromFile;
     }
-    std::size_t nothing = 0;
-    bool asked = driver.function_parameter != nullptr &&
-                 driver.function_parameter(function, 0, &nothing, &nothing) == CUDA_ERROR_INVALID_VALUE;
-    return asked ? kFromDriver : kUnknown;
+    return plain == Told::kNone ? kFromDriver : kUnknown;
 }
 
 std::vector<Argument> arguments_of(const Launch& launch, const Sizes& layout) {
