@@ -13,6 +13,9 @@ from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
 from cuda_lsp.upheld import FORETELL
 
+MADE_UP = ", launch made up"
+"""Behind what was counted where nothing states what the kernel runs on."""
+
 
 @frozen
 class BadLine:
@@ -41,8 +44,8 @@ def counted_lines(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tup
         words = f"{before.words}; {bad.words}" if before else bad.words
         meaning = f"{before.meaning}\n{bad.meaning}" if before else bad.meaning
         found[line] = BadLine(line, words, meaning, fresh)
-    where = counted.counts.where
-    return tuple(BadLine(one.line, one.words, f"{one.meaning}\n({where})", fresh) for one in found.values())
+    where, told = counted.counts.where, MADE_UP if counted.counts.made_up else ""
+    return tuple(BadLine(one.line, one.words + told, f"{one.meaning}\n({where})", fresh) for one in found.values())
 
 
 def _foretold(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tuple[BadLine, ...]:

@@ -45,20 +45,23 @@ class CountedLine:
 
 @frozen
 class LineCounts:
-    """``blocks`` blocks of ``block`` threads of ``kernel`` ran at ``sizes`` (in words)."""
+    """``blocks`` blocks of ``block`` threads of ``kernel`` ran at ``sizes`` (in words); ``made_up`` where nothing
+    states the kernel's own launch."""
 
     kernel: str
     lines: tuple[CountedLine, ...]
     blocks: int
     block: tuple[int, int, int]
     sizes: str
+    made_up: bool = False
 
     @property
     def where(self) -> str:
         """``counted in the emulator: 9 blocks of 16x16 threads of matmul at m=4096 n=4096 k=4096``."""
         threads = "x".join(str(extent) for extent in self.block if extent != 1) or "1"
         blocks = f"{self.blocks} block{'s' * (self.blocks != 1)}"
-        return f"counted in the emulator: {blocks} of {threads} threads of {self.kernel} at {self.sizes}"
+        on = " on a launch that was made up, as nothing states the kernel's own" if self.made_up else ""
+        return f"counted in the emulator{on}: {blocks} of {threads} threads of {self.kernel} at {self.sizes}"
 
 
 @frozen

@@ -5,6 +5,8 @@ Nothing is proved here. A run that faults, takes too long or is refused says so 
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from attrs import evolve
+
 from agent.evaluation.counting import Counts, Recipe, count
 from agent.evaluation.line_costs import CountedLine, LineCounts
 from agent.evaluation.setting import Setting
@@ -16,7 +18,7 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
-from agent.workload.workload import Workload
+from agent.workload.workload import MADE_UP, Workload
 
 CUTS = (16, 64)
 """What sizes are divided by where the declared ones take too long."""
@@ -27,14 +29,15 @@ SMALLEST = 32
 def count_lines(document: Document, kernel: Kernel, workload: Workload, setting: Setting) -> LineCounts | str:
     """Run some blocks of the kernel in the emulator, or say why there are no counts."""
     program = Program(document, workload.plan, kernel.name)
-    built = build(program, setting.options, cancelled=setting.cancelled)
+    built = build(program, setting.options, cancelled=setting.cancelled, lenient=True)
     if isinstance(built, CompileFailure):
         return built.message
     try:
         found = count(program, built, workload, setting, list(recipes(workload, program)))
     except WorkloadError as error:
         return str(error)
-    return found if isinstance(found, str) else _lines(found, kernel)
+    counted = found if isinstance(found, str) else _lines(found, kernel)
+    return counted if isinstance(counted, str) else evolve(counted, made_up=workload.origin.kind == MADE_UP)
 
 
 def recipes(workload: Workload, program: Program) -> Iterator[Recipe]:

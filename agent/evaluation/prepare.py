@@ -30,7 +30,7 @@ from agent.source.slicing import device_slice
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 from agent.workload.program import Program
-from agent.workload.workload import Workload
+from agent.workload.workload import MADE_UP, Workload
 
 if TYPE_CHECKING:
     from agent.evaluation.glimpse import Glimpse
@@ -120,6 +120,8 @@ def prepare(
     ``progress`` is told each stage before it starts. A broken original comes back as Prepared with ``contract.broken``.
     """
     tell = progress or (lambda stage: None)
+    if workload.origin.kind == MADE_UP:
+        return Failure("workload", "the launch was made up to count lines on: state the kernel's own in a directive")
     try:
         return _prepare(original, workload, setting, tell)
     except (WorkloadError, SourceError, ShortExtent) as error:

@@ -1,7 +1,7 @@
 """Workloads in one line, for people."""
 
 from agent.workload.directive import domain_text
-from agent.workload.workload import PROBED, Access, Buffer, Workload
+from agent.workload.workload import MADE_UP, PROBED, Access, Buffer, Workload
 
 
 def arguments(workload: Workload) -> str:
@@ -21,10 +21,12 @@ def _buffer(buffer: Buffer) -> str:
 
 
 def origin(workload: Workload) -> str:
-    """``launch at line 61, extents from cudaMalloc``, ``directive at line 12``, ``.cuda-lsp.toml``."""
+    """``launch at line 61, extents from cudaMalloc``, ``directive at line 12``, ``.cuda-lsp.toml``, ``made up: ..``."""
     told = workload.origin
     if told.kind == "settings":
         return told.detail
+    if told.kind == MADE_UP:
+        return "made up: nothing states what this kernel runs on"
     line = f" at line {told.line}{f' of {told.file}' if told.file else ''}" if told.line else ""
     if told.kind != "launch":
         return f"{told.kind}{line}"

@@ -12,6 +12,9 @@ PROBED = "probed"
 """The kind of origin of what was seen when the kernel ran on buffers without ends: what it touches, not what there is.
 In a directive the word stands before a buffer's access."""
 
+MADE_UP = "made up"
+"""The kind of origin of a launch that nobody wrote: good for counting what lines do, and for nothing else."""
+
 
 class Access(enum.Enum):
     IN = "in"
@@ -22,8 +25,8 @@ class Access(enum.Enum):
 @frozen
 class Origin:
     """Where a value came from: ``directive``, ``settings``, ``literal``, ``macro``, ``allocation``, ``launch``,
-    ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``, ``probed``; with the 1-based line
-    where one is known, and the name of the file where it is not the kernel's own."""
+    ``argv default``, ``run line`` (of the Makefile), ``signature``, ``assumed``, ``probed``, ``made up``; with the
+    1-based line where one is known, and the name of the file where it is not the kernel's own."""
 
     kind: str
     line: int | None = None

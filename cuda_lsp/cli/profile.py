@@ -16,6 +16,7 @@ from agent.execution.sass import NoDisassembly, by_line
 from agent.workload.describe import arguments, origin
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
+from cuda_lsp.terminal.making import finder
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_kernel, open_target
 from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.profile import Shown, show
@@ -57,8 +58,11 @@ def command(
     as_json: bool,
     flags: tuple[str, ...],
 ) -> int:
-    """Print a kernel of FILE with what each line costs: counted in the emulator, and estimated for a card."""
-    opened = open_kernel(file, name)
+    """Print a kernel of FILE with what each line costs: counted in the emulator, and estimated for a card.
+
+    Where nothing states what the kernel runs on, a small launch is made up, and the output says so.
+    """
+    opened = open_kernel(file, name, otherwise=finder(flags))
     card = open_target(target, opened.settings)
     wanted = _sizes(opened, sizes)
     screen = Screen(quiet=as_json)

@@ -103,15 +103,15 @@ class CountStore:
         return None if found is None or found.counts is None else (found, found is fresh)
 
     def hopeless(self, snapshot: Snapshot, kernel: Kernel) -> bool:
-        """Whether a kernel that compiles cannot be counted, as far as is known: nothing says what to run it on, or what
-        does will not do."""
+        """Whether a kernel that compiles cannot be counted, as far as is known: nothing says what to run it on, and no
+        launch was made up yet, or what there is will not do."""
         if place_of(snapshot, kernel) not in self._wanted:
             return False
         known = self._facts.of(snapshot, kernel)
         if known is None or known.facts.problem or not known.facts.costs:
             return False
         tried = self._known.get(self._facts.key(snapshot, kernel))
-        return not known.facts.workload or (tried is not None and tried.counts is None)
+        return tried.counts is None if tried is not None else not known.facts.workload
 
     def want(self, snapshot: Snapshot, kernel: Kernel) -> None:
         """Somebody looks at this kernel: count it once there is time."""
@@ -220,5 +220,5 @@ def _counted(asked: _Asked, counts: LineCounts | None) -> Counted:
 
 
 def _countable(facts: Facts) -> bool:
-    """Whether a kernel compiles and there is a workload to run it on."""
-    return bool(facts.workload and facts.costs and not facts.problem)
+    """Whether a kernel compiles, and nothing is wrong with what is stated to run it on; a launch can be made up."""
+    return bool((facts.workload or facts.draft) and facts.costs and not facts.problem)

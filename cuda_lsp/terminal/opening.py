@@ -73,7 +73,8 @@ def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[s
     return kernel, () if name else tuple(other.qualified_name for other in document.kernels if other is not kernel)
 
 
-Finder = Callable[[Document, Kernel, Settings], Workload]
+Finder = Callable[[Document, Kernel, Settings], Workload | str]
+"""A workload where none is stated, or why there is none."""
 
 
 def open_kernel(
@@ -89,9 +90,10 @@ def open_kernel(
     try:
         workload = find_workload(document, kernel, settings)
     except NoWorkload as error:
-        if otherwise is None:
-            raise CommandError(Exit.INPUT, _questions(document, kernel, error, hint)) from error
-        workload = otherwise(document, kernel, settings)
+        found = otherwise(document, kernel, settings) if otherwise is not None else hint
+        if isinstance(found, str):
+            raise CommandError(Exit.INPUT, _questions(document, kernel, error, found)) from error
+        workload = found
     except WorkloadError as error:
         raise CommandError(Exit.INPUT, f"{document.path}: {error}") from error
     return Opened(document, kernel, workload, settings, others)

@@ -5,13 +5,15 @@ from agent.source.document import Document, parse
 from agent.workload.settings import Settings, SettingsError
 from cuda_lsp.proposals.proof import project_settings
 from cuda_lsp.terminal.exits import CommandError, Exit
-from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target
+from cuda_lsp.terminal.opening import Finder, Opened, compiler_options, open_device, open_kernel, open_target
 from cuda_lsp.worker.asked import Task
 
 
-def open_task(task: Task, original: Document | None = None) -> Opened:
-    """The task's kernel with its workload; of ``original`` where that is another version of the text."""
-    return open_kernel(task.path, task.kernel, original or parse(task.text, task.path), settings_of(task))
+def open_task(task: Task, original: Document | None = None, otherwise: Finder | None = None) -> Opened:
+    """The task's kernel with its workload; of ``original`` where that is another version of the text. ``otherwise`` is
+    asked where no workload is found."""
+    document = original or parse(task.text, task.path)
+    return open_kernel(task.path, task.kernel, document, settings_of(task), otherwise)
 
 
 def settings_of(task: Task) -> Settings:

@@ -89,7 +89,7 @@ def test_json_holds_against_the_schema(file: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "arguments", "code", "words"),
     [
-        (("const int n = 64;", "int n; scanf(\"%d\", &n);"), (), 3, "no workload"),
+        (("float* y, int n)", "float** y, int n)"), (), 3, "no workload.*pointer to pointers"),
         (("", ""), ("--kernel", "twist"), 3, "it has turn"),
         (("", ""), ("--size", "m=3"), 2, "it has n"),
         (("", ""), ("--size", "n=many"), 2, "NAME=VALUE"),
@@ -107,6 +107,15 @@ def test_bad_input_says_what_is_wrong(
     with pytest.raises(CommandError, match=words) as said:
         group.main(["profile", str(file), *arguments], standalone_mode=False)
     assert said.value.code == code
+
+
+def test_a_kernel_that_nothing_launches_is_counted_on_a_launch_that_is_made_up(file: Path) -> None:
+    file.write_text(CONFLICTS[: CONFLICTS.index("int main")])
+    done = run("profile", file.name, cwd=file.parent)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0 and "made up: nothing states what this kernel runs on" in said and "32-way" in said
+    refused = run("optimize", file.name, "--seconds", "1", cwd=file.parent)
+    assert refused.returncode == 3 and "no workload to run on" in refused.stderr
 
 
 def test_counts_at_another_size_are_scaled_to_its_grid(tmp_path: Path) -> None:

@@ -101,11 +101,25 @@ def codes(client):
 
 
 TOO_SMALL, NOWHERE_RUN = TEXT.replace("cudaMalloc(&a, 64 * n", "cudaMalloc(&a, 1 * n"), TEXT[: TEXT.index("int main")]
+UNKNOWN = NOWHERE_RUN.replace("float* c, int n", "float* c, int n, float** more").replace(
+    "c[row] =", "more[0][0] = c[row] ="
+)
 
 
-@pytest.mark.parametrize("broken", [TOO_SMALL, NOWHERE_RUN], ids=["too small", "nowhere run"])
+def test_a_kernel_that_nobody_runs_is_counted_on_a_launch_that_is_said_to_be_made_up():
+    with Wire() as client:
+        client.initialize(VSCODE)
+        client.open(URI, NOWHERE_RUN)
+        (hint,) = until(lambda: [one for one in hints(client) if "not counted" not in one["label"]], 60)
+        assert (hint["label"], hint["position"]["line"]) == (f"{BAD}, launch made up", LINE)
+        assert "a launch that was made up" in hint["tooltip"]
+        assert f"line {LINE + 1}: {BAD}, launch made up" in hover(client, "utf-16")
+        assert codes(client) == ["M2"], "numbers that were made up say nothing against a rule"
+
+
+@pytest.mark.parametrize("broken", [TOO_SMALL, UNKNOWN], ids=["too small", "cannot be passed"])
 def test_what_cannot_be_run_gets_what_the_rules_read_off_the_text_and_says_so(broken):
-    """A buffer that is too small, and a kernel of which nobody says what it is run on."""
+    """A buffer that is too small, and a kernel that no launch can be made up for."""
     with Wire() as client:
         client.initialize(VSCODE)
         client.open(URI, broken)

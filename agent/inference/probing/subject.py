@@ -15,7 +15,9 @@ from agent.execution.emulator.program import Loaded, load
 from agent.inference.probing.known import Known
 from agent.inference.probing.outcome import Stopped
 from agent.source.document import Document
+from agent.source.errors import SliceError, UnknownKernel
 from agent.source.kernel import Kernel, Parameter, TemplateParameter
+from agent.source.slicing import kernel_instances
 from agent.workload import dtypes, types
 from agent.workload.expression import number
 from agent.workload.plan import Launch, Plan
@@ -23,6 +25,8 @@ from agent.workload.program import Program
 from agent.workload.static import passing
 
 AXES = "xyz"
+_BYTES = "u8"
+_MOST_INSTANCES = 3  # that are tried where the first does not compile
 _MOST_BLOCKS = 2500  # what decides what is worked out for each pair of them
 
 
@@ -84,9 +88,11 @@ class Subject:
 
 
 def open_subject(
-    document: Document, kernel: Kernel, known: Known, options: Options, cancelled: Callable[[], bool]
-) -> Subject:
-    """Compile it. Raises Stopped where it cannot be compiled, run or launched."""
+    document: Document, kernel: Kernel, known: Known, options: Options, cancelled: Callable[[], bool],
+    loose: bool = False,
+) -> Subject:  # fmt: skip
+    """Compile it. Raises Stopped where it cannot be compiled, run or launched. ``loose``: what is behind a pointer of a
+    type that is not known are bytes."""
     failure: CompileFailure | None = None
     for arguments, stands_in in _instances(document, kernel, known):
         name = kernel.qualified_name + (f"<{', '.join(arguments)}>" if arguments else "")
@@ -96,7 +102,7 @@ def open_subject(
             if built.kind != "source":
                 break
             continue
-        return _subject(document, kernel, name, arguments, stands_in, built)
+        return _subject(document, kernel, name, arguments, stands_in, built, loose)
     assert failure is not None
     raise Stopped(f"it cannot be compiled: {failure.message}", kind=failure.kind)
 
@@ -108,7 +114,7 @@ def _built(document: Document, name: str, options: Options, cancelled: Callable[
 
 
 def _subject(
-    document: Document, kernel: Kernel, name: str, arguments: tuple[str, ...], stands_in: str, built: Build
+    document: Document, kernel: Kernel, name: str, arguments: tuple[str, ...], stands_in: str, built: Build, loose: bool
 ) -> Subject:
     pointers, scalars = [], []
     for parameter in kernel.parameters:
@@ -116,7 +122,8 @@ def _subject(
         if why := passing.barred(document, kernel, parameter, dtype):
             raise Stopped(why, kernel.line)
         if parameter.pointer_depth:
-            pointers.append(Pointer(parameter.name, _element(kernel, parameter, dtype), parameter.const))
+            element = _BYTES if loose and dtype is None else _element(kernel, parameter, dtype)
+            pointers.append(Pointer(parameter.name, element, parameter.const))
         else:
             assert dtype is not None
             scalars.append(Scalar(parameter.name, dtype))
@@ -148,14 +155,23 @@ def _instances(document: Document, kernel: Kernel, known: Known) -> Iterator[tup
         return
     if known.template is not None:
         yield known.template, ""
-    for site in document.launches:
-        if site.kernel == kernel.name and len(site.template_arguments) == len(kernel.template):
-            yield site.template_arguments, ""
+    yield from ((arguments, "") for arguments in _named(document, kernel))
     flat = not re.search(rb"threadIdx\s*\.\s*[yz]", document.text[kernel.body.start : kernel.body.end])
     for whole in (128, 16, 32, 4) if flat else (16, 32, 8, 4):
         chosen = tuple(_stand_in(one, whole) for one in kernel.template)
         named = ", ".join(f"{one.name} = {value}" for one, value in zip(kernel.template, chosen, strict=True))
         yield chosen, f"no launch fixes the template arguments; {named} stand in"
+
+
+def _named(document: Document, kernel: Kernel) -> Iterator[tuple[str, ...]]:
+    """The template arguments of the first instances that launches in sight name."""
+    try:
+        names = kernel_instances(document, kernel.qualified_name)
+    except (SliceError, UnknownKernel):
+        return
+    for arguments in (types.split_name(name)[1] for name in names[:_MOST_INSTANCES]):
+        if len(arguments) == len(kernel.template):
+            yield arguments
 
 
 def _stand_in(template: TemplateParameter, whole: int) -> str:

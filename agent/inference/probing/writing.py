@@ -85,7 +85,7 @@ def _workload(result: Result, notes: tuple[str, ...]) -> Workload:
     subject, found = result.subject, result.found
     origin = Origin(PROBED, subject.kernel.line, f"{result.runs} runs in the emulator")
     sizes = tuple(_sizes(result, origin))
-    buffers = [_buffer(one, origin) for one in found.extents] + list(_symbols(subject, origin))
+    buffers = [_buffer(one, origin) for one in found.extents] + list(symbol_buffers(subject, origin))
     x, y, z = (_open(form) for form in found.grid)
     bx, by, bz = map(number, found.block)
     arguments = tuple(_arguments(result))
@@ -110,7 +110,7 @@ def _buffer(one: Extent, origin: Origin) -> Buffer:
     return Buffer(pointer.name, pointer.dtype, _elements(one), one.access, default_domain(pointer.dtype), origin)
 
 
-def _symbols(subject: Subject, origin: Origin) -> Iterator[Buffer]:
+def symbol_buffers(subject: Subject, origin: Origin) -> Iterator[Buffer]:
     """``__constant__`` and ``__device__`` variables that the kernel uses and the source leaves to the host."""
     variables = subject.loaded.module.variables
     for name, kind, _, immutable, initial, line in device_symbols(subject.document):

@@ -1,8 +1,12 @@
-"""What the lines of a kernel cost, counted on some of its blocks in the emulator. Asked for by the server itself."""
+"""What the lines of a kernel cost, counted on some of its blocks in the emulator. Asked for by the server itself.
+
+Where nothing states what the kernel runs on, a launch is made up, and the counts say so.
+"""
 
 from attrs import evolve
 
 from agent.evaluation.line_counts import count_lines
+from cuda_lsp.terminal.making import finder
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.opening import open_task, setting_of
@@ -12,7 +16,7 @@ from cuda_lsp.worker.tasks import Tell
 def run(task: Task, tell: Tell) -> Ended:
     """``reason`` is ``done``, or ``no counts`` with the reason. No GPU is touched, whatever there is."""
     task = evolve(task, options=evolve(task.options, device="emulator"))
-    opened = open_task(task)
+    opened = open_task(task, otherwise=finder(()))
     counts = count_lines(opened.document, opened.kernel, opened.workload, setting_of(task, opened))
     if isinstance(counts, str):
         return Ended("no counts", counts)

@@ -1,0 +1,104 @@
+"""Launches that are made up: a kernel runs on them, they say what they are, and nothing is judged on them.
+
+What is expected is worked out by hand from each kernel."""
+
+import pytest
+
+from agent.evaluation.prepare import Failure, prepare
+from agent.evaluation.setting import Setting
+from agent.execution.compiler import Options
+from agent.execution.emulator import Emulator
+from agent.execution.targets import find_target
+from agent.inference.making import MadeUp, make_up
+from agent.inference.probing import Limits, Stopped
+from agent.source.document import parse
+from agent.workload.bind import bind
+from agent.workload.binding import BoundLaunch
+from agent.workload.describe import origin
+from agent.workload.program import Program
+from agent.workload.workload import MADE_UP, Access
+
+I = "int i = blockIdx.x * blockDim.x + threadIdx.x;"  # noqa: E741
+SCALE = f"__global__ void k(const float* x, float* y, float a, int n) {{ {I} if (i < n) y[i] = a * x[i]; }}"
+STENCIL = """__global__ void k(const float* in, float* out, int width, int height) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
+    const float* at = in + y * width + x;
+    out[y * width + x] = at[-1] + at[1] + at[-width] + at[width];
+}"""
+GATHER = f"__global__ void k(const float* x, const int* at, float* y, int n) {{ {I} if (i < n) y[i] = x[n * at[i]]; }}"
+BEHIND = f"__global__ void k(const float* x, float* y, int n) {{ {I} if (i < n) y[i] = x[i] - x[i - 3]; }}"
+TILED = """template <int T> __global__ void k(const float* x, float* y) {
+    __shared__ float s[T];
+    s[threadIdx.x] = x[blockIdx.x * T + threadIdx.x];
+    __syncthreads();
+    y[blockIdx.x * T + threadIdx.x] = s[T - 1 - threadIdx.x];
+}"""
+OPAQUE = f"""struct Hidden;
+__global__ void k(const void* x, Hidden* h, int n) {{ {I} if (i < n) ((int*)h)[i] = ((const int*)x)[i]; }}"""
+NARROW = f"__global__ void k(float2* v, int pitch) {{ {I} float2* r = (float2*)((char*)v + i * pitch); r->x = i; }}"
+
+
+def made(text: str, seconds: float = 60.0) -> MadeUp:
+    document = parse(text.encode(), "k.cu")
+    return make_up(document, document.kernels[0], None, Limits(seconds))
+
+
+@pytest.mark.parametrize(
+    "text", [SCALE, STENCIL, GATHER, BEHIND, TILED, OPAQUE],
+    ids=["elements", "stencil", "indices in memory", "before the pointer", "template", "types out of sight"],
+)  # fmt: skip
+def test_a_kernel_runs_on_several_blocks_and_says_that_all_of_it_is_made_up(text: str) -> None:
+    found = made(text)
+    assert found.whole and found.blocks >= 2 and found.faults == ()
+    assert found.workload.origin.kind == MADE_UP and origin(found.workload).startswith("made up")
+    assert {buffer.origin.kind for buffer in found.workload.buffers} == {MADE_UP}
+    assert any("made up" in note for note in found.workload.notes)
+
+
+def test_roles_are_those_that_were_seen_and_buffers_hold_all_that_is_touched() -> None:
+    workload = made(STENCIL).workload
+    assert {one.name: one.access for one in workload.buffers} == {"in": Access.IN, "out": Access.OUT}
+    bound = bind(workload, workload.plan, None, parse(STENCIL.encode(), "k.cu"))
+    (launch,) = [step for step in bound.steps if isinstance(step, BoundLaunch)]
+    columns, rows = (launch.grid[at] * launch.block[at] for at in (0, 1))
+    width = next(size.value for size in workload.sizes if size.name == "width")
+    height = next(size.value for size in workload.sizes if size.name == "height")
+    last = (min(rows, height - 1) - 1) * width + min(columns, width - 1) - 1
+    assert all(buffer.nbytes >= 4 * (last + 1) for buffer in bound.buffers)
+
+
+def test_a_template_that_nothing_fixes_says_what_stands_in() -> None:
+    assert any("stand in" in note for note in made(TILED).workload.notes)
+
+
+def test_a_pointer_whose_elements_must_be_aligned_gets_sizes_that_keep_them_so() -> None:
+    found = made(NARROW)
+    (pitch,) = [size.value for size in found.workload.sizes if size.name == "pitch"]
+    assert not found.broken and pitch % 8 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("__global__ void k(float** rows, int n) { rows[0][threadIdx.x] = n; }", "pointer to pointers"),
+        ("__global__ void k(float* x) { x[threadIdx.x] = missing; }", "cannot be compiled"),
+        (
+            f"__global__ void k(float* x) {{ {I} while (true) x[i] += 1; }}",
+            "not end|more than|used up",
+        ),
+        ("__global__ void k(int* x) { x[threadIdx.x] = 1; __trap(); }", "without a fault|traps|trap"),
+    ],
+    ids=["pointers to pointers", "does not compile", "does not end", "traps"],
+)
+def test_why_none_can_be_made_up_is_said(text: str, reason: str) -> None:
+    with pytest.raises(Stopped, match=reason):
+        made(text, 3.0)
+
+
+def test_nothing_is_judged_on_a_launch_that_was_made_up() -> None:
+    document = parse(SCALE.encode(), "k.cu")
+    workload = make_up(document, document.kernels[0]).workload
+    setting = Setting(Emulator(), find_target("H200"), Options())
+    refused = prepare(Program(document, workload.plan, "original"), workload, setting)
+    assert isinstance(refused, Failure) and "made up" in refused.message
