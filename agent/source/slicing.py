@@ -25,6 +25,8 @@ _STD = re.compile(r"(?<!::)(?<!:: )\bstd\s*::\s*(\w+)")
 _THRUST = re.compile(r"\bthrust\s*::\s*(\w+)")
 # a branch that is only there when one macro is defined
 _NEEDS = re.compile(r"#\s*(?:ifdef\s+(\w+)|(?:el)?if\s+defined\s*\(?\s*(\w+)\s*\)?$|(?:el)?if\s+([A-Za-z_]\w*)$)")
+_FRAGMENTS = (".cuh", ".h", ".hpp", ".inl", ".inc")
+"""Endings of files that others include: what these include before them is not known."""
 _DEPTH = 32
 _INCLUDERS = 12
 
@@ -100,7 +102,8 @@ def device_slice(
     chosen = _closure(found, roots)
     if not relaxed_constexpr:
         chosen = _closure([each for each in found if not _called_on_device(each.item, chosen)], roots)
-    unknown = frozenset(["an unknown header"] if dropped else [])
+    fragment = Path(document.path).suffix in _FRAGMENTS and unit.document is document
+    unknown = frozenset(["an unknown header"] if dropped or fragment else [])
     dropped += _undefined(found, [_bare(name) for name in expressions])
     words = roots.union(*(item.takes for item in chosen))
     writer = Writer()
@@ -108,7 +111,8 @@ def device_slice(
     output = _Output(writer, chosen_ids, words, relaxed_constexpr)
     output.write(unit, unit.entries, ())
     body = writer.text()
-    given = frozenset().union(*(item.gives for item in chosen))
+    # a macro call may define every word of the macro's body, and seldom defines a type of the standard library's
+    given = frozenset().union(*(item.gives for item in chosen if item.kind != "other"))
     includes = frozenset(
         include.name for part in _units(unit) for include in _includes(part.entries) if not include.quoted
     )

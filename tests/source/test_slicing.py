@@ -194,6 +194,19 @@ def test_what_nvcc_refuses_is_refused(code):
     assert not isinstance(compile_slice(device_slice(parse(code.encode(), "t.cu"), ["k"]), Options()), Build)
 
 
+def test_a_part_of_a_program_may_count_on_what_is_included_before_it():
+    part = device_slice(parse(b"__global__ void k(uint8_t* p, uint32_t n) { p[n] = 1; }", "t.cuh"), ["k"])
+    assert isinstance(compile_slice(part, Options()), Build)
+
+
+def test_words_of_a_macros_body_are_no_definitions_of_the_standard_librarys_types():
+    code = (
+        "#include <vector>\n#define OP(NAME) __device__ uint32_t NAME(uint32_t a) { uint32_t b = a; return b; }\n"
+        "OP(once)\n#undef OP\n__global__ void k(int* p) { p[0] = once(1); }"
+    )
+    assert isinstance(compile_slice(device_slice(parse(code.encode(), "t.cu"), ["k"]), Options()), Build)
+
+
 def test_constexpr_functions_of_constants_are_annotated_and_named():
     code = b"constexpr int f(int a) { return a; }\nconstexpr int N = f(1);\n__global__ void k(int* p) { p[0] = N; }"
     assert device_slice(parse(code), ["k"]).relaxed == ("f",)

@@ -24,6 +24,7 @@ _ROUNDS = 8
 _TRYING = 10.0
 """Seconds after which nothing more is tried."""
 _RELAXED_FLAG = re.compile(r"--?expt-relaxed-constexpr")
+_NO_NAME = re.compile(r"no kernel can be made of the name `&([^`]+)`")
 _OF_THE_HOST = re.compile(r'"std"|std::|constexpr|__host__ function|non-__device__')
 
 Compiled = tuple[Slice, Build | CompileFailure]
@@ -133,4 +134,15 @@ def _compiled(asked: Asked, way: Way) -> Compiled:
         frozenset(taken.left_out),
     )  # fmt: skip
     result = compile_slice(part, asked.options, asked.seconds, asked.cancelled)
+    while isinstance(result, CompileFailure) and (nameless := _nameless(part, result)):
+        left = tuple(symbol for symbol in part.symbols if symbol not in nameless)
+        part = evolve(part, symbols=left)
+        result = compile_slice(part, asked.options, asked.seconds, asked.cancelled)
     return part, evolve(result, liberties=taken) if isinstance(result, Build) else result
+
+
+def _nameless(part: Slice, failure: CompileFailure) -> frozenset[str]:
+    """Variables of the slice of which the compiler gives no name (managed ones, those of templates): a kernel that uses
+    them compiles all the same, and only their contents cannot be told from outside."""
+    named = (_NO_NAME.search(one.message) for one in failure.diagnostics)
+    return frozenset(found[1] for found in named if found is not None) & frozenset(part.symbols)

@@ -143,3 +143,11 @@ def test_a_template_variable_is_no_symbol():
     part, built = tried(code + "__global__ void k(float* p) { p[0] = zero<float> + count; }", lenient=False)
     assert isinstance(built, Build)
     assert part.symbols == ("count",)
+
+
+def test_variables_that_have_no_name_outside_do_not_hinder_a_kernel():
+    """A managed one cannot be named to the compiler, also where a macro hides what it is; others still can."""
+    code = "#define SHARED __managed__\nSHARED __device__ int turn;\n__device__ int count;\n"
+    part, built = tried(code + "__global__ void k(int* p) { p[0] = turn + count; }", lenient=False)
+    assert isinstance(built, Build)
+    assert part.symbols == ("count",) and set(built.symbols) == {"count"}
