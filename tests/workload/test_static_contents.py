@@ -278,3 +278,22 @@ def test_a_fill_in_a_loop_is_done_in_each_turn() -> None:
     document = parse((kernel + host).encode())
     steps = plan_statements(infer(document, document.kernel("k")).plan)
     assert [step.split()[0] for step in steps] == ["repeat", "fill", "launch", "}"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "stored", "domain"),
+    [
+        ("signed char", "rand() % 100", "integers(0, 100)"),
+        ("signed char", "rand() % 256", "integers(-128, 128)"),
+        ("signed char", "256 * (float)rand() / RAND_MAX", "integers(-128, 128)"),
+        ("unsigned char", "rand() % 256", "integers(0, 256)"),
+        ("short", "rand() % 70000", "integers(-32768, 32768)"),
+    ],
+)
+def test_a_narrow_integer_holds_no_more_than_its_type(type_: str, stored: str, domain: str) -> None:
+    kernel = f"__global__ void k({type_}* x, float* y) {{ y[threadIdx.x] = x[threadIdx.x]; }}\n"
+    host = f"int main() {{ int n = 64; {type_}* x; float* y; {type_} h[64]; cudaMalloc(&y, n * 4);"
+    host += f" cudaMalloc(&x, n * sizeof({type_})); for (int i = 0; i < n; ++i) h[i] = {stored};"
+    host += f" cudaMemcpy(x, h, n * sizeof({type_}), cudaMemcpyHostToDevice); k<<<1, 64>>>(x, y); }}"
+    (told,) = [one for one in statements(host, kernel) if one.startswith("buffer x")]
+    assert told.endswith(f"in {domain}")

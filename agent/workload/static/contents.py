@@ -96,7 +96,19 @@ def _from_host(content: Content, dtype: str, access: Access, draft: "Draft", dec
         if stated.kind == "integers":
             return Domain("uniform", stated.low, stated.high, True)
         return stated if stated.kind in ("uniform", "normal") else None
-    return stated if stated.kind in ("integers", "iota", "uniform") else None
+    return _held(stated, dtype, draft) if stated.kind in ("integers", "iota", "uniform") else None
+
+
+def _held(stated: Domain, dtype: str, draft: "Draft") -> Domain:
+    """What integers of ``dtype`` hold of values that host code puts into them: any, where those reach beyond it."""
+    scalar, _ = dtypes.base(dtype)
+    least, most = dtypes.integer_range(scalar)
+    values = draft.facts.values()
+    low = stated.low.evaluate(values) if stated.low is not None else least
+    high = stated.high.evaluate(values) if stated.high is not None else most
+    if low >= least and high <= most + 1:
+        return stated
+    return Domain("integers", number(least), number(most + 1), True)
 
 
 def _one_byte(byte: int, dtype: str) -> Domain | None:
