@@ -52,6 +52,7 @@ _REFUSALS = (
     (re.compile(r"\bunion\b|\bmemcpy\b|\b(?:__builtin_)?bit_cast\b"), "it may look at the bits of a float"),
     (re.compile(r"\basm\b"), "it has inline assembly"),
     (re.compile(r"\btex(?:1D|2D|3D|ture|Cube)\w*|\bsurf[123]D\w*"), "it reads textures"),
+    (re.compile(r"\bcuda(?:Texture|Surface)Object_t\b"), "it reads textures"),
     (
         re.compile(
             r"reinterpret_cast\s*<\s*(?:const\s+|volatile\s+)*(?!(?:const|volatile|float[234]?|double[234]?)\b)\w"
@@ -153,7 +154,9 @@ def _promote_step(step: BoundStep, bound: Bound) -> BoundStep:
 def _promote_argument(argument: Argument, bound: Bound) -> Argument:
     if isinstance(argument, PointerArgument):
         return evolve(argument, offset=argument.offset * (2 if _is_single(bound, argument.buffer) else 1))
-    return ValueArgument("f64", float(argument.value)) if argument.dtype == "f32" else argument
+    if isinstance(argument, ValueArgument) and argument.dtype == "f32":
+        return ValueArgument("f64", float(argument.value))
+    return argument
 
 
 def _without_includes(text: str) -> str:

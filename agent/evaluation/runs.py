@@ -101,7 +101,7 @@ def images(before: Contents, prior: int) -> tuple[Image, ...]:
             buffer.name,
             buffer.nbytes,
             before.given.get(buffer.name, Poison(prior)),
-            offset=0 if buffer.symbol else before.shift,
+            offset=0 if buffer.symbol or buffer.name in before.bound.shown else before.shift,
             symbol=buffer.symbol,
         )
         for buffer in before.bound.buffers

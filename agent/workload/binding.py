@@ -1,6 +1,7 @@
 """Binding: a workload and a plan at given sizes become concrete launches and byte counts."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from attrs import frozen
 
@@ -84,3 +85,14 @@ class Bound:
     sizes: Mapping[str, int]
     buffers: tuple[BoundBuffer, ...]
     steps: tuple[BoundStep, ...]
+
+    @cached_property
+    def shown(self) -> frozenset[str]:
+        """The buffers that a texture or surface shows: CUDA says how these are aligned."""
+        launches = (step for step in self.steps if isinstance(step, BoundLaunch))
+        return frozenset(
+            argument.view.buffer
+            for launch in launches
+            for argument in launch.arguments
+            if isinstance(argument, TextureArgument)
+        )

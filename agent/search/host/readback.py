@@ -2,10 +2,20 @@
 
 from collections.abc import Callable
 
+from attrs import evolve
+
 from agent.source.document import Document
 from agent.source.errors import SourceError
 from agent.workload.bind import bind
-from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep, PointerArgument
+from agent.workload.binding import (
+    Argument,
+    BoundCopy,
+    BoundFill,
+    BoundLaunch,
+    BoundStep,
+    PointerArgument,
+    TextureArgument,
+)
 from agent.workload.errors import WorkloadError
 from agent.workload.plan import Plan
 from agent.workload.program import Program
@@ -49,14 +59,17 @@ def _bound(document: Document, workload: Workload, plan: Plan) -> tuple[object, 
     return tuple(_plain(step, known) for step in bound.steps)
 
 
+def _argument(one: Argument, known: Callable[[str], str]) -> object:
+    if isinstance(one, TextureArgument):
+        return evolve(one.view, buffer=known(one.view.buffer))
+    return (known(one.buffer), one.offset) if isinstance(one, PointerArgument) else (one.dtype, one.value)
+
+
 def _plain(step: BoundStep, known: Callable[[str], str]) -> object:
     if isinstance(step, BoundFill):
         return "fill", known(step.buffer), step.byte
     if isinstance(step, BoundCopy):
         return "copy", known(step.target), known(step.source)
     assert isinstance(step, BoundLaunch)
-    arguments = tuple(
-        (known(one.buffer), one.offset) if isinstance(one, PointerArgument) else (one.dtype, one.value)
-        for one in step.arguments
-    )
+    arguments = tuple(_argument(one, known) for one in step.arguments)
     return step.kernel, step.grid, step.block, step.shared, arguments
