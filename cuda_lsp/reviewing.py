@@ -31,9 +31,9 @@ def best(proposals: Iterable[Proposal], kernel: str) -> Proposal | None:
 
 def summary(proposal: Proposal) -> str:
     """The verdict in one line."""
-    from cuda_lsp.terminal.render import verdict_text  # brings in what the server starts without
+    from cuda_lsp.terminal.render import told_text  # brings in what the server starts without
 
-    return verdict_text(proposal.verdict) if proposal.verdict else proposal.note
+    return told_text(proposal.verdict) if proposal.verdict else proposal.note
 
 
 def review_of(server: CudaServer, identifier: str) -> dict[str, Any] | None:

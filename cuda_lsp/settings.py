@@ -40,6 +40,11 @@ class Settings:
     index: bool = _setting(
         True, "Read the workspace's CUDA files in the background, for definitions, references, symbols and calls."
     )
+    reference: bool = _setting(
+        False,
+        "Run the PyTorch function that a workload names, once you agreed: it is Python of your own, and a verdict is "
+        "held against it.",
+    )
     delay: int = _setting(150, "How long a pause in typing is, in milliseconds.")
 
 

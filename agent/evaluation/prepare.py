@@ -20,7 +20,7 @@ from agent.evaluation.selftest import SelfTest, selftest
 from agent.evaluation.setting import Setting, checker
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.truth import Bench, Truth, outputs, truth
-from agent.evaluation.verdict import Baseline
+from agent.evaluation.verdict import IN_PYTORCH, Baseline
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.device import Answer, Fault
@@ -246,7 +246,7 @@ def _with_oracle(bench: Bench, contract: Contract) -> tuple[Bench, str, Truth | 
         return bench, "not needed: outputs are compared exactly", truth(bench, chosen)
     if bench.setting.reference is not None:
         referring = evolve(bench, referred=True)
-        return referring, f"{bench.workload.reference} in PyTorch, float64", truth(referring, chosen)
+        return referring, f"{bench.workload.reference}{IN_PYTORCH}", truth(referring, chosen)
     wide = _oracle_build(bench)
     if isinstance(wide, str):
         return _with_shadow(bench, chosen, wide)

@@ -9,6 +9,9 @@ from agent.execution.device import Fault
 
 SCHEMA = 1
 
+IN_PYTORCH = " in PyTorch, float64"
+"""Ends the name of an oracle that is a function of the user's."""
+
 
 @frozen
 class Correctness:

@@ -12,7 +12,6 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 
 from agent.source.kernel import Kernel
 from cuda_lsp import protocol
-from cuda_lsp.agreeing import asks
 from cuda_lsp.asking import with_session
 from cuda_lsp.jobs import JobRefused
 from cuda_lsp.server import CudaServer
@@ -61,7 +60,7 @@ def register(server: CudaServer) -> None:
 
     @server.command(protocol.FORGET)
     def forget(*arguments: Any) -> bool:
-        """Of what the user agreed to be sent to a language model, or never to be."""
+        """Of what the user agreed to be sent to a language model or to be run, or never to be."""
         if arguments:
             raise JsonRpcInvalidParams("expected no arguments")
         server.agreements.forget()
@@ -126,12 +125,12 @@ def begin(server: CudaServer, kind: str, wanted: protocol.KernelReference, optio
 
 
 def start_job(server: CudaServer, kind: str, snapshot: Snapshot, kernel: str, options: Options) -> str:
-    """With what the session adds to the options; where a language model could be asked, that is settled before the
-    work begins. Raises JobRefused."""
+    """With what the session adds to the options; where a language model could be asked, or Python of the user's run,
+    that is settled before the work begins. Raises JobRefused."""
     snapshot.read()
     down = tuple((proposal.title, proposal.note) for proposal in server.proposals.rejected(snapshot.uri, kernel))
     options = evolve(with_session(server.session, snapshot, options), rejected=down)
-    held = asks(kind, options)
+    held = server.agreements.waits(kind, options)
     identifier = server.jobs.start(kind, snapshot, kernel, options, held=held)
     if held:
         server.task(server.agreements.settle(identifier))

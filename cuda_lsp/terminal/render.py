@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 
-from agent.evaluation.verdict import Correctness, Evidence, Precision, Speed, Timing, Verdict
+from agent.evaluation.verdict import IN_PYTORCH, Correctness, Evidence, Precision, Speed, Timing, Verdict
 from agent.search import events
 from agent.search.proposal import Proposal
 
@@ -158,10 +158,13 @@ def correctness_text(correctness: Correctness) -> str:
 def precision_text(precision: Precision) -> str:
     if precision.state == "unchecked":
         return f"precision not checked ({precision.oracle})"
-    text = f"{precision.state} precision"
+    parts = []
     if precision.state != "same" and precision.candidate_error is not None and precision.original_error is not None:
-        text += f" ({precision.candidate_error:.1e} against {precision.original_error:.1e})"
-    return text
+        parts.append(f"{precision.candidate_error:.1e} against {precision.original_error:.1e}")
+    if precision.oracle.endswith(IN_PYTORCH):
+        parts.append(f"held against {precision.oracle.removesuffix(IN_PYTORCH)}")
+    said = "; ".join(parts)
+    return f"{precision.state} precision{f' ({said})' if said else ''}"
 
 
 def speed_text(speed: Speed) -> str:
@@ -225,6 +228,18 @@ def timing_text(timing: Timing | None) -> str:
     return "; ".join((*parts, *timing.notes))
 
 
+def told_text(verdict: Verdict) -> str:
+    """The three axes on one line, and what else was timed beside them."""
+    beside = _beside(verdict.evidence) if verdict.correctness.state == "right" else ""
+    return "; ".join(filter(None, (verdict_text(verdict), beside)))
+
+
+def _beside(evidence: Evidence) -> str:
+    others = beside_text(evidence)
+    ours = f", the rewrite {duration(evidence.timing.candidate_seconds)}" if evidence.timing else ""
+    return f"beside it on this card: {others}{ours}" if others else ""
+
+
 def beside_text(evidence: Evidence) -> str:
     """What else computes the same on this card, and how long it takes; empty where nothing was timed."""
     return ", ".join(f"{one.name} {duration(one.seconds)}" for one in evidence.baselines)
@@ -243,8 +258,9 @@ def evidence_lines(verdict: Verdict) -> tuple[str, ...]:
     gates = [f"{gate.gate}: {gate.outcome}{f', {gate.reason}' if gate.reason else ''}" for gate in verdict.gates]
     unchecked = [f"not checked: {text}" for text in verdict.evidence.not_checked]
     timed = timing_text(verdict.evidence.timing)
-    beside = beside_text(verdict.evidence)
-    return tuple(text for text in (why_text(verdict), timed, beside, *gates, *unchecked) if text)
+    beside = _beside(verdict.evidence)
+    truth = f"held against: {verdict.precision.oracle}" if verdict.precision.oracle else ""
+    return tuple(text for text in (why_text(verdict), timed, beside, truth, *gates, *unchecked) if text)
 
 
 def _number(value: float) -> str:

@@ -18,8 +18,9 @@ class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
     ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
     in diffs are relative to. ``idea`` is one in words, the user's own or one that was ``suggested`` by the model;
-    ``rejected`` holds (title, reason) of what the user turned down; ``model`` is one that may be asked. ``flags`` are
-    the compiler's, of a command line; ``fresh``: nothing that was kept from before is taken."""
+    ``rejected`` holds (title, reason) of what the user turned down; ``model`` is one that may be asked, ``reference``
+    the key of a function that may be run (:func:`cuda_lsp.asked_reference.key_of`). ``flags`` are the compiler's, of a
+    command line; ``fresh``: nothing that was kept from before is taken."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -35,6 +36,7 @@ class Options:
     suggested: bool = False
     rejected: tuple[tuple[str, str], ...] = ()
     model: ModelUse | None = None
+    reference: str = ""
     flags: tuple[str, ...] = ()
     fresh: bool = False
 

@@ -61,6 +61,16 @@ class Linear(torch.nn.Module):
     def forward(self, x):
         return self.layer(x.view(-1, 4))
 
+def deep(x):
+    return [inner(one) for one in (x,)][0]
+
+def inner(x):
+    return x.view(5, 7)
+
+def beside(x):
+    import beside
+    return beside.helper(x)
+
 number = 5
 """
 
@@ -70,6 +80,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("refs")
     (made / "refs.py").write_text(SOURCE)
     (made / "broken.py").write_text("def f(:\n")
+    (made / "beside.py").write_text("def helper(x):\n    return {}['gone']\n")
+    (made / "late.py").write_text("import math\n\nmath.sqrt(-1)\n")
     return made
 
 
@@ -129,9 +141,15 @@ def test_a_module_takes_its_weights_from_buffers(folder: Path) -> None:
     np.testing.assert_allclose(found["y"], expected.reshape(-1), rtol=1e-13)
 
 
+def line_of(piece: str) -> int:
+    return SOURCE[: SOURCE.index(piece)].count("\n") + 1
+
+
 FAILS = {
     "asks": "its parameter nothing is no buffer, size or constant of the workload: n, x",
-    "raises": "ValueError: no good",
+    "raises": f"refs.py, line {line_of('raise ValueError')} in raises: ValueError: no good",
+    "deep": f"refs.py, line {line_of('x.view(5, 7)')} in inner: RuntimeError: shape '[5, 7]' is invalid",
+    "beside": "beside.py, line 2 in helper: KeyError: 'gone'",
     "short": "its result y has 23 elements, the buffer 24",
     "text": "it gives str; a tensor, several, or a dictionary of them is wanted",
     "two": "it gives 2 results; the workload has 1 outputs",
@@ -151,6 +169,8 @@ def test_what_goes_wrong_is_said(folder: Path, name: str) -> None:
 
 def test_files_that_cannot_be_loaded(folder: Path) -> None:
     assert "no such file" in opened(say.Open(str(folder / "none.py"), "f"))[0].problem
+    late = opened(say.Open(str(folder / "late.py"), "f"))[0].problem
+    assert late == "late.py cannot be loaded: late.py, line 3: ValueError: math domain error"
     assert "broken.py cannot be loaded: SyntaxError" in opened(say.Open(str(folder / "broken.py"), "f"))[0].problem
 
 

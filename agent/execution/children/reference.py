@@ -7,6 +7,7 @@ one dimension, sizes and constants as numbers.
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
 
 _WARM_CALLS = 3
+_MODULE = "cuda_lsp_reference"
+"""What the user's file is called as a module: its frames are told by that."""
 
 
 class Unfit(Exception):
@@ -57,7 +60,7 @@ def _loaded(path: Path, name: str, torch: Any) -> Any:
     if not path.is_file():
         raise Unfit(f"{path}: no such file")
     sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("cuda_lsp_reference", path)
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
     if spec is None or spec.loader is None:
         raise Unfit(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
@@ -191,7 +194,26 @@ def _output(torch: Any, answer: Mapping[str, Any], name: str, count: int) -> say
 
 
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
+    """One line: the place in the user's own files, the kind of error, its message."""
+    said = str(error).strip().splitlines()
+    return f"{_place(error)}{type(error).__name__}: {said[0] if said else 'no message'}"
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of the user's file, or of one beside it, that the error came through: what PyTorch's own
+    lines say of it tells nobody where to look. Empty where there is none."""
+    frames = [(frame, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    first = next((frame for frame, _ in frames if frame.f_globals.get("__name__") == _MODULE), None)
+    if first is None:
+        return ""
+    folder = Path(first.f_code.co_filename).parent
+    for frame, number in reversed(frames):
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(folder) and "site-packages" not in file.relative_to(folder).parts:
+            within = frame.f_code.co_name
+            inside = "" if within.startswith("<") else f" in {within}"
+            return f"{file.relative_to(folder).as_posix()}, line {number}{inside}: "
+    return ""
 
 
 if __name__ == "__main__":

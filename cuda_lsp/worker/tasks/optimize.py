@@ -4,6 +4,7 @@ from pathlib import Path
 
 from attrs import evolve
 
+from agent.evaluation.setting import Setting
 from agent.ideas.idea import Scope
 from agent.search.keeping import Kept
 from agent.search.options import SearchOptions
@@ -22,6 +23,7 @@ from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Rewrite
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.records import keep_records
+from cuda_lsp.worker.referring import referring
 from cuda_lsp.worker.tasks import Tell
 
 _ANSWERS = ("done", "budget", "nothing applicable", "no headroom")
@@ -33,7 +35,13 @@ _NOT_OURS = "this rewrite changes more of the file than the kernel and its launc
 def run(task: Task, tell: Tell) -> Ended:
     """At most three rewrites, fastest first, each with its full verdict."""
     opened = open_task(task)
-    setting = setting_of(task, opened)
+    with referring(task, opened) as (reference, words):
+        setting = evolve(setting_of(task, opened), reference=reference)
+        ended = _searched(task, opened, setting, tell)
+    return evolve(ended, lines=(*ended.lines, *words))
+
+
+def _searched(task: Task, opened: Opened, setting: Setting, tell: Tell) -> Ended:
     asked = task.options
     options = SearchOptions(
         rounds=asked.rounds,

@@ -1,5 +1,7 @@
 """Is my own change right? The text in the editor against the saved file, or against a git revision."""
 
+from attrs import evolve
+
 from agent.evaluation.gates import gates
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
@@ -13,13 +15,14 @@ from agent.workload.program import Program
 from agent.workload.rewrite import plan_of
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, open_document
-from cuda_lsp.terminal.render import evidence_lines, verdict_text
+from cuda_lsp.terminal.render import evidence_lines, told_text
 from cuda_lsp.terminal.revision import at_revision
 from cuda_lsp.terminal.without_truth import without_truth
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended, Staged
 from cuda_lsp.worker.opening import open_task, setting_of
 from cuda_lsp.worker.records import keep_record
+from cuda_lsp.worker.referring import referring
 from cuda_lsp.worker.tasks import Tell
 
 SAVED = "saved"
@@ -36,7 +39,14 @@ def run(task: Task, tell: Tell) -> Ended:
     if original.text == changed.text:
         return Ended("unchanged", f"{name}: the text in the editor is {_words(task)}: there is no change to verify")
     opened = open_task(task, original)
-    setting = setting_of(task, opened, full=True)
+    with referring(task, opened) as (reference, words):
+        setting = evolve(setting_of(task, opened, full=True), reference=reference)
+        ended = _verified(task, opened, changed, setting, tell)
+    return evolve(ended, lines=(*ended.lines, *words))
+
+
+def _verified(task: Task, opened: Opened, changed: Document, setting: Setting, tell: Tell) -> Ended:
+    name = opened.kernel.qualified_name
     candidate = _candidate(opened, changed)
     prepared = _prepared(opened, setting, tell)
     if prepared.contract.broken:
@@ -51,7 +61,7 @@ def run(task: Task, tell: Tell) -> Ended:
     reason = ("right" if lossless or allowed else "less precise") if right else verdict.correctness.state
     return Ended(
         reason,
-        f"{name} against {_words(task)}: {verdict_text(verdict)}",
+        f"{name} against {_words(task)}: {told_text(verdict)}",
         verdict=verdict,
         lines=(*evidence_lines(verdict), record),
     )
