@@ -5,6 +5,7 @@ the same. What accumulates over blocks, or hangs on a block that was left out, d
 other blocks is sampled at the same places of its own grid; what both sides know is compared.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -14,13 +15,13 @@ from attrs import evolve, field, frozen
 from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
-from agent.evaluation.comparators.numeric import fits, spread_of
+from agent.evaluation.comparators.numeric import fits
 from agent.evaluation.contract import Contract, serious
 from agent.evaluation.probed import hold
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
-from agent.evaluation.truth import Bench, outputs
+from agent.evaluation.truth import Bench, Variant, moved, outputs, spread
 from agent.evaluation.values import lane_bytes, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Fault
@@ -288,8 +289,7 @@ def _settled(dtype: str, one: Answer, other: Answer, name: str) -> Lanes:
 
 
 def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], picked: runs.Blocks) -> tuple[Expected, ...]:
-    near = runs.nudged(before, 1)
-    moved = runs.run(bench.setting, bench.build, near, blocks=picked) if near is not None else None
+    near = moved(bench, before, 1, blocks=picked)
     wide = runs.run(bench.setting, bench.oracle, runs.widened(before), blocks=picked) if bench.oracle else None
     if bench.shadow:
         wide = shadows.shadowed(bench.setting, bench.build, before, picked)
@@ -305,17 +305,19 @@ def _known(bench: Bench, before: Contents, pair: tuple[Answer, Answer], picked: 
             buffer.name, buffer.dtype, original, np.ones(len(lanes), np.bool_), kind, prior=PRIORS[0], places=lanes
         )
         if kind == "numeric" and is_float(buffer.dtype) and len(lanes):
-            item = _sure(item, buffer.name, lanes, width, moved, wide)
+            item = _sure(item, buffer.name, lanes, width, near, wide)
         found.append(item)
     return tuple(found)
 
 
-def _sure(item: Expected, name: str, lanes: Lanes, width: int, moved: Answer | None, wide: Answer | None) -> Expected:
+def _sure(
+    item: Expected, name: str, lanes: Lanes, width: int, near: Sequence[Variant], wide: Answer | None
+) -> Expected:
     """Sensitivity and float64 truth of the lanes that count."""
-    if moved is not None and moved.status == "ok":
-        near = _gather(moved.outputs[name], lanes, width)
-        spread, rms = spread_of(item.original, near, item.dtype, item.written)
-        item = evolve(item, spread=spread, spread_rms=rms)
+    ran = [(one.answer, one.finer) for one in near if one.answer is not None and one.answer.status == "ok"]
+    others = [(_gather(answer.outputs[name], lanes, width), finer) for answer, finer in ran]
+    most, rms, fine, fine_rms = spread(item.original, others, item.dtype, item.written)
+    item = evolve(item, spread=most, spread_rms=rms, fine=fine, fine_rms=fine_rms)
     if wide is not None and wide.shadows is not None:
         return _shadowed(item, name, lanes, wide)
     if wide is not None and wide.status == "ok" and item.dtype.startswith("f32"):

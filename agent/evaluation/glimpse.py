@@ -19,7 +19,7 @@ from agent.evaluation.prepare import Prepared
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.truth import Bench, Truth, disagreements, expected_of, outputs
+from agent.evaluation.truth import Bench, Truth, disagreements, expected_of, moved, outputs
 from agent.evaluation.values import lane_bytes
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Digest, Parts, ReadsParts
@@ -103,13 +103,12 @@ def _glimpse(bench: Bench, chosen: Case) -> Glimpse | None:
     one, other = (runs.run(bench.setting, bench.build, before, prior=prior, parts=parts) for prior in PRIORS)
     if one.status != "ok" or other.status != "ok" or not _alike(one, other, parts):
         return None
-    near = runs.nudged(before, chosen.seed ^ 1)
-    moved = runs.run(bench.setting, bench.build, near, parts=parts) if near is not None else None
+    near = moved(bench, before, chosen.seed ^ 1, parts=parts)
     wide = _wide(bench, before, parts) if bench.oracle is not None else None
     expected = []
     for buffer in written_to:
         written = np.ones(len(one.outputs[buffer.name]), np.bool_)
-        item = expected_of(bench, buffer, before, one, written, (moved,), wide, chosen)
+        item = expected_of(bench, buffer, before, one, written, near, wide, chosen)
         expected.append(evolve(item, places=_places(parts[buffer.name], lane_bytes(buffer.dtype))))
     known = Truth(chosen, before, tuple(expected), {}, one, any(item.oracle is not None for item in expected))
     return Glimpse(known, parts, one.digests)

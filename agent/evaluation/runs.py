@@ -1,7 +1,7 @@
 """One run of one program on one set of contents: the common ground of contract, gates and estimate."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -189,14 +189,36 @@ def _scratch(bound: Bound, name: str) -> bool:
     return any(buffer.name == name and buffer.scratch for buffer in bound.buffers)
 
 
-def nudged(before: Contents, seed: int) -> Contents | None:
-    """The contents with every float moved by one unit in the last place, up or down by chance; None without floats."""
-    changed: dict[str, Bytes | Recipe] = {}
-    for buffer in before.bound.buffers:
-        data = before.given.get(buffer.name)
-        if data is not None and is_float(buffer.dtype) and not buffer.scratch:
-            changed[buffer.name] = _nudge_all(data, buffer, seed)
-    return Contents(before.bound, {**before.given, **changed}, before.shift) if changed else None
+FINER = {"f16": 2.0**-13, "bf16": 2.0**-16}
+"""One unit in the last place of a float, in those of the types that are stored in 16 bits."""
+
+
+@frozen
+class Nudge:
+    """Contents whose floats moved by one unit in the last place. ``finer``: this part of such a move is what float
+    arithmetic does to numbers that are stored more coarsely."""
+
+    contents: Contents
+    finer: float = 1.0
+
+
+def nudges(before: Contents, seed: int) -> tuple[Nudge, ...]:
+    """Every float moved, up or down by chance; where some are of 16 bits and others are not, also the others alone.
+    Empty without floats."""
+    floats = [
+        buffer
+        for buffer in before.bound.buffers
+        if buffer.name in before.given and is_float(buffer.dtype) and not buffer.scratch
+    ]
+    wide = [buffer for buffer in floats if base(buffer.dtype)[0] not in FINER]
+    finer = max((FINER[base(buffer.dtype)[0]] for buffer in floats if buffer not in wide), default=1.0)
+    moved = [Nudge(_nudged(before, floats, seed), finer)] if floats else []
+    return (*moved, Nudge(_nudged(before, wide, seed))) if wide and len(wide) < len(floats) else tuple(moved)
+
+
+def _nudged(before: Contents, buffers: Sequence[BoundBuffer], seed: int) -> Contents:
+    changed = {buffer.name: _nudge_all(before.given[buffer.name], buffer, seed) for buffer in buffers}
+    return Contents(before.bound, {**before.given, **changed}, before.shift)
 
 
 def _nudge_all(data: Bytes | Recipe, buffer: BoundBuffer, seed: int) -> Bytes | Recipe:

@@ -1,6 +1,6 @@
 """What the original answers to one case, how sure that answer is, and whether a candidate's answer agrees."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -16,7 +16,7 @@ from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.values import Mask, by_parts, lane_bytes, lane_mask, to_floats
 from agent.execution.compiler.result import Build
-from agent.execution.device import Answer, Bytes, Recipe
+from agent.execution.device import Answer, Bytes, Parts, Recipe
 from agent.workload.binding import Bound, BoundBuffer
 from agent.workload.dtypes import is_float
 from agent.workload.program import Program
@@ -80,7 +80,7 @@ def truth(bench: Bench, chosen: Case) -> Truth | Answer:
     turned = None if bench.deterministic else runs.run_reordered(bench.setting, bench.build, before)
     oracle = _oracle(bench, before)
     expected = tuple(
-        expected_of(bench, buffer, before, answer, written[buffer.name], (moved, turned), oracle, chosen)
+        expected_of(bench, buffer, before, answer, written[buffer.name], (*moved, Variant(turned)), oracle, chosen)
         for buffer in outputs(bound)
     )
     return Truth(chosen, before, expected, written, answer, any(item.oracle is not None for item in expected))
@@ -142,13 +142,47 @@ def touched(over: Sequence[tuple[int, Bytes]], width: int) -> Mask:
     return found
 
 
-def _moved(bench: Bench, before: Contents, chosen: Case) -> Answer | None:
+@frozen
+class Variant:
+    """The original's answer to a run that differs from the first as little as makes no difference in exact arithmetic.
+    ``finer`` as :class:`agent.evaluation.runs.Nudge` has it."""
+
+    answer: Answer | None
+    finer: float = 1.0
+
+
+def _moved(bench: Bench, before: Contents, chosen: Case) -> list[Variant]:
     """The original again on inputs that moved by one unit in the last place."""
     if not any(is_float(buffer.dtype) for buffer in outputs(before.bound)):
-        return None
-    near = runs.nudged(before, chosen.seed ^ 1)
-    answer = runs.run(bench.setting, bench.build, near) if near is not None else None
-    return answer if answer is not None and answer.status == "ok" else None
+        return []
+    return moved(bench, before, chosen.seed ^ 1)
+
+
+def moved(
+    bench: Bench,
+    before: Contents,
+    seed: int,
+    blocks: runs.Blocks | None = None,
+    parts: Mapping[str, Parts] | None = None,
+) -> list[Variant]:
+    """The same; ``blocks`` and ``parts`` as :func:`agent.evaluation.runs.run` has them."""
+    near = runs.nudges(before, seed)
+    return [
+        Variant(runs.run(bench.setting, bench.build, one.contents, blocks=blocks, parts=parts), one.finer)
+        for one in near
+    ]
+
+
+def spread(
+    original: Bytes, others: Iterable[tuple[Bytes, float]], dtype: str, written: Mask
+) -> "tuple[float, float, float, float]":
+    """How far an output moved in other runs (bytes, ``finer``): the most and in the root mean square, as it was seen;
+    then what float arithmetic does of it."""
+    found = [(spread_of(original, other, dtype, written), finer) for other, finer in others]
+    seen = [[one[way] for one, _ in found] for way in (0, 1)]
+    fine = [[one[way] * finer for one, finer in found] for way in (0, 1)]
+    most, rms, fine_most, fine_rms = (max(values, default=0.0) for values in (*seen, *fine))
+    return most, rms, fine_most, fine_rms
 
 
 def _oracle(bench: Bench, before: Contents) -> Answer | None:
@@ -172,21 +206,18 @@ def expected_of(
     before: Contents,
     answer: Answer,
     written: Mask,
-    variants: tuple[Answer | None, ...],
+    variants: Sequence[Variant],
     oracle: Answer | None,
     chosen: Case,
 ) -> Expected:
     """The truth about one output. ``written`` marks its bytes; ``variants`` are the original's answers to inputs that
-    moved, or with its blocks in another order; ``oracle`` is the float64 twin's, or the original's with its shadow."""
+    moved, and with its blocks in another order; ``oracle`` is the float64 twin's, or the original's with its shadow."""
     original = answer.outputs[buffer.name]
     kind = bench.kinds.get(buffer.name, "exact")
-    spread, spread_rms, exact, silent, wide = 0.0, 0.0, False, False, None
+    spreads, exact, silent, wide = (0.0, 0.0, 0.0, 0.0), False, False, None
     if kind == "numeric":
         lanes = lane_mask(written, buffer.dtype)
-        for other in variants:
-            if other is not None and other.status == "ok":
-                most, rms = spread_of(original, other.outputs[buffer.name], buffer.dtype, lanes)
-                spread, spread_rms = max(spread, most), max(spread_rms, rms)
+        spreads = spread(original, _answers(variants, buffer.name), buffer.dtype, lanes)
         sure = True
         if oracle is not None and oracle.shadows is not None:
             found = shadows.as_oracle(oracle, buffer.name, buffer.dtype, original, lanes)
@@ -205,14 +236,22 @@ def expected_of(
         written=lane_mask(written, buffer.dtype),
         kind=kind,
         oracle=wide,
-        spread=spread,
-        spread_rms=spread_rms,
+        spread=spreads[0],
+        spread_rms=spreads[1],
+        fine=spreads[2],
+        fine_rms=spreads[3],
         exact=exact,
         tolerance=_tolerance(bench.workload, buffer.name),
         prior=PRIORS[0],
         silent=silent,
         inputs=_inputs(before, whole=kind == "argmax"),
     )
+
+
+def _answers(variants: Sequence[Variant], name: str) -> Iterator[tuple[Bytes, float]]:
+    for one in variants:
+        if one.answer is not None and one.answer.status == "ok":
+            yield one.answer.outputs[name], one.finer
 
 
 def _inputs(before: Contents, whole: bool) -> dict[str, tuple[str, Bytes]]:

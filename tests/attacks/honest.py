@@ -281,6 +281,19 @@ CONTROLS = (
         ),
     ),
     Control(
+        "bf16 by another formula in float",
+        "gelu",
+        (("0.5f * v * (1.0f + tanhf(u))", "v / (1.0f + __expf(-2.0f * u))"),),
+    ),
+    Control(
+        "half arithmetic in another order",
+        "halves",
+        (
+            ("for (int k = 64; k > 0; k /= 2) {", "for (int k = 1; k < 128; k *= 2) {"),
+            ("if (t < k) s[t] =", "if (t % (2 * k) == 0) s[t] ="),
+        ),
+    ),
+    Control(
         "half precision where the user allows it",
         "bounded",
         (

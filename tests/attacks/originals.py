@@ -295,8 +295,48 @@ __global__ void never(const float* x, float* y, int n) {
 }
 """
 
+GELU = """
+#include <cuda_bf16.h>
+// cuda-lsp: workload
+//   size     n = 3000
+//   buffer   x: bf16[n] in normal
+//   buffer   y: bf16[n] out
+//   launch   gelu<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void gelu(const __nv_bfloat16* x, __nv_bfloat16* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float v = __bfloat162float(x[i]);
+    float u = 0.7978845608f * (v + 0.044715f * v * v * v);
+    y[i] = __float2bfloat16(0.5f * v * (1.0f + tanhf(u)));
+}
+"""
+
+HALVES = """
+#include <cuda_fp16.h>
+// cuda-lsp: workload
+//   size     rows = 12, cols = 300
+//   buffer   x: f16[rows * cols] in normal
+//   buffer   y: f16[rows] out
+//   launch   halves<<<rows, 128>>>(x, y, cols)
+__global__ void halves(const __half* x, __half* y, int cols) {
+    __shared__ __half s[128];
+    int t = threadIdx.x;
+    __half sum = __float2half(0.0f);
+    for (int i = t; i < cols; i += 128) sum = __hadd(sum, x[(size_t)blockIdx.x * cols + i]);
+    s[t] = sum;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) s[t] = __hadd(s[t], s[t + k]);
+        __syncthreads();
+    }
+    if (t == 0) y[blockIdx.x] = s[0];
+}
+"""
+
 ORIGINALS = {
     "never": NEVER,
+    "gelu": GELU,
+    "halves": HALVES,
     "bounded": BOUNDED,
     "bounded sum": BOUNDED_SUM,
     "scale": SCALE,

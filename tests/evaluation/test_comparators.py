@@ -229,3 +229,16 @@ def test_a_lane_is_written_when_all_its_bytes_are() -> None:
 def test_unknown_kinds_do_not_pass() -> None:
     with pytest.raises(KeyError):
         compare(evolve(expected([1.0]), kind="auto"), raw([1.0]))
+
+
+class TestInputsOfSixteenBits:
+    """What coarse inputs do to an output is no licence beside an oracle; without one it is all that is known."""
+
+    def test_beside_an_oracle_the_finer_spread_counts(self) -> None:
+        truth = expected([1.0], oracle=np.array([1.0]), spread=2.0**-8, spread_rms=2.0**-8, fine=ULP, fine_rms=ULP)
+        assert compare(truth, raw([1.0 + 5 * ULP])).grade == "same"
+        assert compare(truth, raw([1.0 + 9 * ULP])).grade == "less"
+
+    def test_without_one_the_coarse_counts(self) -> None:
+        truth = expected([1.0], spread=2.0**-8, spread_rms=2.0**-8, fine=ULP, fine_rms=ULP)
+        assert compare(truth, raw([1.0 + 2.0**-6])).grade == "same"

@@ -175,7 +175,7 @@ class TestContents:
         sizes = (("n", 500),)
         return runs.contents(bound, Case(sizes, "normal", 9)), runs.contents(bound, Case(sizes, "normal", 9, lazy=True))
 
-    @pytest.mark.parametrize("change", [runs.widened, lambda before: runs.nudged(before, 5)])
+    @pytest.mark.parametrize("change", [runs.widened, lambda before: runs.nudges(before, 5)[0].contents])
     @pytest.mark.parametrize(("start", "stop"), [(0, 2000), (4, 8), (3, 77), (1001, 1999), (8, 8)])
     def test_any_part(self, change: object, start: int, stop: int) -> None:
         eager, lazy = (change(before).given["x"] for before in self.both())
@@ -184,10 +184,43 @@ class TestContents:
     def test_a_nudge_is_one_unit_in_the_last_place(self) -> None:
         eager, _ = self.both()
         old = np.asarray(eager.given["x"]).view(np.float32)
-        new = np.asarray(runs.nudged(eager, 5).given["x"]).view(np.float32)
+        new = np.asarray(runs.nudges(eager, 5)[0].contents.given["x"]).view(np.float32)
         up, down = np.nextafter(old, np.float32(np.inf)), np.nextafter(old, np.float32(-np.inf))
         assert ((new == up) | (new == down)).all()
         assert 100 < (np.abs(new) > np.abs(old)).sum() < 400
 
     def test_priors_have_no_bit_in_common(self) -> None:
         assert PRIORS[0] ^ PRIORS[1] == 0xFF
+
+
+def test_numbers_of_sixteen_bits_are_nudged_with_the_others_and_the_others_alone() -> None:
+    """By powers of two: a float has 2^13 steps between two halves, and 2^16 between two bf16."""
+    wide, half = np.full(4, 1.5, np.float32), np.full(4, 1.5, np.float16)
+    both, alone = runs.nudges(mixed(x=wide, h=half), 5)
+    assert both.finer == 2.0**-13 and alone.finer == 1.0
+    steps = np.abs(np.asarray(both.contents.given["h"]).view(np.float16) - half) / 2.0**-10
+    np.testing.assert_array_equal(steps, 1.0)
+    np.testing.assert_array_equal(alone.contents.given["h"], half.view(np.uint8))
+    moved = np.asarray(alone.contents.given["x"]).view(np.float32) - wide
+    np.testing.assert_array_equal(np.abs(moved) / 2.0**-23, 1.0)
+    (only,) = runs.nudges(mixed(h=half), 5)
+    assert only.finer == 2.0**-13
+    (floats,) = runs.nudges(mixed(x=wide), 5)
+    assert floats.finer == 1.0
+    assert runs.nudges(mixed(), 5) == ()
+
+
+def mixed(**given: np.ndarray) -> runs.Contents:
+    buffers = "".join(
+        f"//   buffer {name}: {'f16' if values.dtype == np.float16 else 'f32'}[4] in\n"
+        for name, values in given.items()
+    )
+    arguments = ", ".join((*given, "y"))
+    parameters = ", ".join(f"const {'__half' if v.dtype == np.float16 else 'float'}* {k}" for k, v in given.items())
+    text = (
+        f"#include <cuda_fp16.h>\n// cuda-lsp: workload\n{buffers}//   buffer y: i32[4] out\n"
+        f"//   launch k<<<1, 4>>>({arguments})\n__global__ void k({parameters}{', ' if given else ''}int* y) {{}}\n"
+    )
+    program, workload = original(text)
+    contents = {name: values.view(np.uint8) for name, values in given.items()}
+    return runs.Contents(bound_at(workload, program), contents, 0)

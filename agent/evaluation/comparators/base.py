@@ -19,7 +19,9 @@ class Expected:
 
     ``original`` holds the bytes of the original's answer, ``written`` which lanes it wrote. ``oracle`` is the same in
     float64 arithmetic where there is one. ``spread`` is how far the original's own lanes moved (at most, and in the
-    root mean square) when its inputs moved by one unit in the last place, or its blocks ran in another order. ``exact``
+    root mean square) when its inputs moved by one unit in the last place, or its blocks ran in another order; ``fine``
+    is what of that float arithmetic does where inputs are stored in 16 bits (None: all of it), which counts beside an
+    oracle: what the original loses by computing in 16 bits is in its own error then. ``exact``
     demands equality: the arithmetic was exact. ``prior`` is the byte that stood in the output before the run.
     ``inputs`` are for comparators that look things up. ``silent``: float64 contradicts the original itself here, so
     this output says nothing. ``places`` are the true indices of the lanes where only some are held.
@@ -33,6 +35,8 @@ class Expected:
     oracle: Floats | None = field(default=None, repr=False)
     spread: float = 0.0
     spread_rms: float = 0.0
+    fine: float | None = None
+    fine_rms: float | None = None
     exact: bool = False
     tolerance: float | None = None
     prior: int = 0

@@ -2,7 +2,8 @@
 
 Errors are taken against the float64 oracle and are relative to the scale of the output (its largest magnitude; for
 the root mean square, its own root mean square). With E the original's error and D its spread when the inputs move by
-one unit in the last place (both so scaled) and u one unit in the last place of 1:
+one unit in the last place (both so scaled; of inputs stored in 16 bits: by one of float, as far as that is told from
+their own) and u one unit in the last place of 1:
 
     same   error <= 4 max(E, D) + 2 u
     less   error <= min(1/16, c (4 max(E, D) + 2 u)), c: how much coarser the next lower precision is
@@ -324,7 +325,10 @@ def _unit(scalar: str, scale: float) -> float:
 
 def _errors(expected: Expected, sides: _Sides, unit: float) -> Errors:
     relative = sides.scale / sides.rms
-    own, own_rms = expected.spread / sides.scale, expected.spread_rms / sides.rms
+    most, rms = expected.spread, expected.spread_rms
+    if sides.oracle and expected.fine is not None and expected.fine_rms is not None:
+        most, rms = expected.fine, expected.fine_rms
+    own, own_rms = most / sides.scale, rms / sides.rms
     if sides.oracle:
         own, own_rms = max(own, sides.original / sides.scale), max(own_rms, sides.original_rms * relative)
     else:  # the distance of two answers, each with errors of its own
