@@ -1,12 +1,14 @@
 """Every access to memory that a kernel makes: which array, at which index, under which loops and conditions."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.affine import Poly, number
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, callee, descendants, text
 from agent.analysis.values import Scope, value
+
+_PLAIN = frozenset(("MIN", "MAX", "ABS", "SQR"))
 
 
 @frozen(eq=False)
@@ -16,7 +18,8 @@ class Access:
     ``space``: ``global`` (through a pointer parameter), ``shared``, ``local`` (an array of the thread's own),
     ``constant`` (an array that the file declares outside the kernel) or ``unknown``. ``root`` is the parameter or
     array, None where it cannot be traced. ``index`` counts elements from the root's start and is None where it cannot
-    be followed. ``element`` is the element's type."""
+    be followed. ``element`` is the element's type, empty where that is not known: ``FLOAT4(x[i])`` may be a macro
+    that loads four of them."""
 
     node: Node
     root: Symbol | None
@@ -51,7 +54,8 @@ def access(node: Node, scope: Scope) -> Access:
     """The access that a subscript or ``*`` expression makes."""
     root, index = address(node, scope)
     reads, writes = _direction(node)
-    return _made(node, root, index, scope, reads, writes, atomic=False)
+    made = _made(node, root, index, scope, reads, writes, atomic=False)
+    return evolve(made, element="") if _given_away(node, scope) else made
 
 
 def address(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
@@ -179,6 +183,16 @@ def _inside_another(node: Node) -> bool:
     return (
         parent is not None and parent.type == "subscript_expression" and parent.child_by_field_name("argument") == node
     )
+
+
+def _given_away(node: Node, scope: Scope) -> bool:
+    """Whether it is an argument of something that may take its address, to access more than one element."""
+    listing = node.parent
+    if listing is None or listing.type != "argument_list" or listing.parent is None:
+        return False
+    name = callee(listing.parent)
+    table = scope.symbols
+    return name in table.takers or (name.isupper() and name not in table.formulas and name not in _PLAIN)
 
 
 def _only_address(node: Node) -> bool:

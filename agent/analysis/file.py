@@ -17,7 +17,7 @@ from tree_sitter import Node
 
 from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
 from agent.analysis.formulas import Formula, formula_of
-from agent.analysis.symbols import reference_takers
+from agent.analysis.symbols import reference_takers, takes_address
 from agent.analysis.syntax import text
 from agent.source.document import Document
 from agent.source.incremental import Fresh
@@ -35,8 +35,8 @@ _WORDS = re.compile(r"\b[A-Za-z_]\w*")
 
 @frozen(eq=False)
 class FileFacts:
-    """``constants``: integers with a name. ``takers``: functions that may change an argument. ``arrays``: the arrays
-    that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
+    """``constants``: integers with a name. ``takers``: functions and macros that may change an argument. ``arrays``:
+    those that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
     integers included). ``functions``: functions and macros with parameters that the file defines or declares;
     ``formulas`` those of them that are one expression."""
 
@@ -271,6 +271,8 @@ def _merged(items: Sequence[_Item]) -> _Item:
 def _read(node: Node, source: bytes) -> _Item:
     functions, formula = frozenset(_functions(node)), formula_of(node)
     formulas = () if formula is None else (formula,)
+    if node.type == "preproc_function_def":
+        return _Item(takers=functions if takes_address(node) else frozenset(), functions=functions, formulas=formulas)
     if node.type == "function_definition":
         macros, _ = definitions(node) if b"define" in source else ((), ())
         declarator = node.child_by_field_name("declarator")

@@ -212,7 +212,7 @@ def _read(function: Node) -> Host:
                 value = declarator.child_by_field_name("value")
                 given = None if value is None or declarator.type != "init_declarator" else text(value)
                 scalars[name] = given if scalars.get(name, given) == given else None
-    changed = _changed(function)
+    changed = _changed(function) | (scalars.keys() & dims.keys())  # of which of its scopes, is not asked
     for parameter in descendants(function, "parameter_declaration", "optional_parameter_declaration"):
         changed.add(text(_name(parameter.child_by_field_name("declarator"))))
     return Host(

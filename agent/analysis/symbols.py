@@ -1,5 +1,6 @@
 """The names that a kernel declares: parameters, locals and shared arrays, with every place that changes them."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from attrs import evolve, field, frozen
@@ -63,7 +64,7 @@ class Symbol:
 class Symbols:
     """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` the arrays that no
     kernel can change, ``fixed`` the names from outside that mean one value for all threads, ``formulas`` the
-    macros and functions of the file that are one expression."""
+    macros and functions of the file that are one expression, ``takers`` those that may take an argument's address."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]
@@ -71,6 +72,7 @@ class Symbols:
     steady: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
     formulas: Mapping[str, Formula] = field(factory=dict)
+    takers: frozenset[str] = frozenset()
 
     def outside(self, name: str) -> frozenset[str]:
         """What a name that the kernel does not declare depends on: nothing, or something that is not known (a macro
@@ -125,7 +127,23 @@ def symbols(
         steady,
         fixed | own | STANDARD,
         formulas or {},
+        takers,
     )
+
+
+def is_constant(node: Node | None, table: Symbols) -> bool:
+    """Whether the compiler knows an expression's value: numbers, the file's constants, template parameters, and names
+    that are set to such once, put together without calls or loads."""
+    if node is None or next(descendants(node, "call_expression", "subscript_expression", "pointer_expression"), None):
+        return False
+    return all(_is_constant_name(name, table) for name in descendants(node, "identifier", "field_expression"))
+
+
+def _is_constant_name(name: Node, table: Symbols) -> bool:
+    symbol = table.resolve(name) if name.type == "identifier" else None
+    if symbol is None:
+        return text(name) in table.constants or text(name) in table.fixed
+    return symbol.space == "local" and symbol.fixed and not symbol.is_memory and is_constant(symbol.init, table)
 
 
 def template_names(function: Node) -> frozenset[str]:
@@ -249,6 +267,14 @@ def _given_by_reference(call: Node, takers: frozenset[str]) -> list[Node]:
         return []
     given = [bare(argument) for argument in arguments(call)]
     return [argument for argument in given if argument is not None and argument.type == "identifier"]
+
+
+def takes_address(macro: Node) -> bool:
+    """Whether a macro with parameters takes the address of one: ``reinterpret_cast<float4*>(&(value))[0]``."""
+    listing = macro.child_by_field_name("parameters")
+    names = [] if listing is None else [text(name) for name in listing.named_children if name.type == "identifier"]
+    body = text(macro.child_by_field_name("value"))
+    return any(re.search(rf"(?<!&)&\s*\(*\s*{name}\b", body) for name in names)
 
 
 def reference_takers(root: Node) -> frozenset[str]:

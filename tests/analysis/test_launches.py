@@ -36,6 +36,7 @@ BLOCKS = {
     "if (n) { int t = 32; k<<<4, t>>>(x); } else { int t = 64; }": (None, None, None),
     "dim3 b(n, 4); k<<<4, b>>>(x);": (None, 4, 1),
     "k<<<4, pick(n)>>>(x);": (None, None, None),
+    "{ int b = 64; k<<<4, b>>>(x); } { dim3 b(32, 2); }": (None, None, None),
 }
 
 

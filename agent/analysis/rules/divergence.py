@@ -6,7 +6,7 @@ from tree_sitter import Node
 from agent.analysis.facts import Facts
 from agent.analysis.guards import decide, decided
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import callee, descendants, text
+from agent.analysis.syntax import bare, callee, descendants, text
 from agent.analysis.values import dependence, is_uniform, value
 
 TAKES_MASK = frozenset(
@@ -29,12 +29,24 @@ def divergent(condition: Node, view: View) -> bool:
     """Whether a condition depends on the thread's index, and on nothing that is not known; and is not the same for all
     threads of the block where that is known."""
     sources = dependence(condition, view.facts.scope)
+    parts = _parts(condition)
+    if len(parts) > 1 and "unknown" not in sources and not any(divergent(part, view) for part in parts):
+        return False  # `row >= n || t >= 32` in blocks of 32
     if "unknown" in sources or not any(source.startswith("threadIdx") for source in sources):
         return False
     if view.threads is None or view.everyone is None:
         return True
     decision = decide(condition, view.facts.scope, view.everyone)
     return not decided(decision) or bool(np.any(decision[0]) and np.any(decision[1]))
+
+
+def _parts(condition: Node) -> list[Node]:
+    """The operands of ``&&`` and ``||``."""
+    inner = bare(condition)
+    if inner is None or text(inner.child_by_field_name("operator")) not in ("&&", "||"):
+        return [condition]
+    sides = (inner.child_by_field_name("left"), inner.child_by_field_name("right"))
+    return [part for side in sides if side is not None for part in _parts(side)]
 
 
 def lets_most_through(condition: Node, view: View) -> bool:

@@ -24,6 +24,13 @@ __global__ void rows(const float* x, float* y, float* scratch, int n) {
 }
 """
 
+ALONE = """\
+__global__ void create(float** held, int n) {
+    *held = new float[n];
+}
+void run(float** held, int n) { create<<<1, 1>>>(held, n); }
+"""
+
 
 @rule(
     id="R8",
@@ -33,11 +40,13 @@ __global__ void rows(const float* x, float* y, float* scratch, int n) {
     "pointer is null.",
     cost=Cost.WAITING,
     severity=Severity.INFORMATION,
-    silent_when=("new is given the place",),
+    silent_when=("new is given the place", "every launch is one thread"),
     fires=(FIRES,),
-    silent=(NONE,),
+    silent=(NONE, ALONE),
 )
 def device_allocation(view: View) -> Iterator[Hit]:
+    if view.launches and all(one.threads == 1 and one.grid == (1, 1, 1) for one in view.launches):
+        return
     found = [*view.calls(("malloc",)), *(node for node in view.nodes("new_expression") if not _placed(node))]
     if found:
         first, *others = found

@@ -33,6 +33,21 @@ __global__ void scale(const float* x, float* y) {
 }
 """
 
+EITHER = """\
+// Which of the two declarations counts is decided elsewhere, so what the last line reads is not known.
+__global__ void pick(const float* x, float* y) {
+#if SHARED
+    __shared__ float kept[256];
+    kept[threadIdx.x] = x[threadIdx.x];
+#else
+    float kept[256];
+    kept[threadIdx.x] = x[threadIdx.x];
+#endif
+    float* v = &kept[threadIdx.x];
+    y[threadIdx.x] = *v;
+}
+"""
+
 
 @rule(
     id="S3",
@@ -43,11 +58,12 @@ __global__ void scale(const float* x, float* y) {
     severity=Severity.INFORMATION,
     silent_when=(
         "the array, an element's address or a reference goes to a function or a pointer",
+        "branches of an #if declare it twice",
         "it is extern: several names stand for one place",
         "the elements' type is not known",
     ),
     fires=(FIRES,),
-    silent=(USED,),
+    silent=(USED, EITHER),
 )
 def idle_shared_array(view: View) -> Iterator[Hit]:
     for symbol in view.facts.symbols.all():

@@ -34,6 +34,17 @@ __global__ void scale(float* x, int n) {
     if (i < n) x[i] *= 2.0f;
 }
 """
+FAR = """\
+// A grid has 65535 rows of blocks at most, of 1024 threads each; and a loop over the rest needs no large grid.
+__global__ void scale(float* x, size_t rows, size_t n) {
+    size_t row = blockIdx.y * blockDim.y + threadIdx.y;
+    size_t col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows && col < n) x[row * n + col] *= 2.0f;
+}
+__global__ void all(float* x, size_t n) {
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) x[i] *= 2.0f;
+}
+"""
 WIDE = ("i64", "u64")
 
 
@@ -47,13 +58,23 @@ WIDE = ("i64", "u64")
     silent_when=(
         "no parameter that it is compared with or multiplied by has 64 bits: sizes are small then",
         "a factor is a number, or a factor is widened first",
+        "it is of blockIdx.y or .z, of which there are few, or one of several coordinates",
+        "a loop goes on from it in steps of the whole grid, which need not be large then",
     ),
     fires=(FIRES,),
-    silent=(WIDENED, SHORT),
+    silent=(WIDENED, SHORT, FAR),
 )
 def narrow_product(view: View) -> Iterator[Hit]:
+    if b"blockIdx.y" in view.facts.document.blanked:
+        return
     for symbol in view.facts.symbols.all():
-        if symbol.space != "local" or symbol.init is None or symbol.is_memory or not _is_wide(symbol.type):
+        if (
+            symbol.writes
+            or symbol.space != "local"
+            or symbol.init is None
+            or symbol.is_memory
+            or not _is_wide(symbol.type)
+        ):
             continue
         product = _product(bare(symbol.init), view)
         if product is not None and _meets_wide(symbol, view):

@@ -1,5 +1,6 @@
 """Y2: threads that have returned before a barrier."""
 
+import re
 from collections.abc import Iterator
 
 from agent.analysis.guards import exits_before
@@ -32,6 +33,21 @@ __global__ void rows(const float* x, float* y, int count) {
     y[row * 256 + threadIdx.x] = s[255 - threadIdx.x];
 }
 """
+NOBODY = """\
+// All threads have an index below 32; and a trap ends the grid.
+__global__ void few(const float* x, float* y, int rows, int n) {
+    __shared__ float s[32];
+    if (blockIdx.x >= rows || threadIdx.x >= 32) return;
+    if (threadIdx.x == 0 && n < 32) {
+        asm volatile("trap;");
+        return;
+    }
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = s[31 - threadIdx.x];
+}
+void run(const float* x, float* y, int rows, int n) { few<<<rows, 32>>>(x, y, rows, n); }
+"""
 AFTER = """\
 __global__ void last(const float* x, float* y, int n) {
     __shared__ float s[256];
@@ -43,6 +59,8 @@ __global__ void last(const float* x, float* y, int n) {
 }
 """
 
+_TRAP = re.compile(r"\btrap\s*;|\b__trap\s*\(")
+
 
 @rule(
     id="Y2",
@@ -53,10 +71,10 @@ __global__ void last(const float* x, float* y, int n) {
     severity=Severity.WARNING,
     silent_when=(
         "the condition depends on loaded values or on calls that are not followed",
-        "all threads of a block return together",
+        "all threads of a block return together, or a trap before it ends the grid",
     ),
     fires=(FIRES,),
-    silent=(WHOLE_BLOCKS, AFTER),
+    silent=(WHOLE_BLOCKS, AFTER, NOBODY),
 )
 def return_before_barrier(view: View) -> Iterator[Hit]:
     waiting = barriers(view.facts)
@@ -64,7 +82,7 @@ def return_before_barrier(view: View) -> Iterator[Hit]:
         return
     for leave, conditions in exits_before(waiting[-1], view.facts.node):
         split = next((guard for guard in conditions if guard.kind == "if" and divergent(guard.condition, view)), None)
-        if split is None:
+        if split is None or _TRAP.search(text(leave.parent)):
             continue
         after = next(barrier for barrier in waiting if barrier.start_byte > leave.start_byte)
         written = " ".join(text(split.condition).strip("()").split())

@@ -40,6 +40,15 @@ __global__ void norms(const float* x, float* y, int n) {
     y[i] = sum;
 }
 """
+BY_FOUR = """\
+// The macro loads four elements at once; so may one of a header.
+#define FLOAT4(value) (reinterpret_cast<float4*>(&(value))[0])
+__global__ void add(const float* a, const float* b, float* c) {
+    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+    float4 one = FLOAT4(a[i]), two = LDST128(b[i]);
+    FLOAT4(c[i]) = make_float4(one.x + two.x, one.y + two.y, one.z + two.z, one.w + two.w);
+}
+"""
 ONE_THREAD = """\
 __global__ void last_of_block(const float* x, float* y) {
     if (threadIdx.x == 0) y[blockIdx.x * 32] = x[threadIdx.x * 32];
@@ -62,7 +71,7 @@ __global__ void last_of_block(const float* x, float* y) {
         "fewer than twice the necessary sectors are touched",
     ),
     fires=(FIRES, LATTICE),
-    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD),
+    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR),
 )
 def strided_access(view: View) -> Iterator[Hit]:
     bad = [found for found in requests(view) if _strided(found) and not _uses_sectors(found, view)]

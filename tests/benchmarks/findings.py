@@ -1,0 +1,335 @@
+"""Are the hints right, and do they name the bad accesses? Over public files, by counts where those decide.
+
+Run ``CUDA_LSP_FINDINGS=checkouts CUDA_LSP_FINDINGS_OUT=folder python -m tests.benchmarks findings`` over a folder that
+holds one checkout for each repository, named ``OWNER+NAME`` (several such folders: separated as in ``PATH``). Nothing
+in a checkout is changed; device code of it is compiled, and run in the emulator.
+
+1. *Findings*: the rules at default settings over up to ``_EACH`` (150) files of each repository, taken by the hash of
+   their path, and of these only one half, which ``_SEED`` (1) picks: an even and an odd seed look at different files.
+2. *Sample*: ``_COUNT`` (300) of them, by the seed, in turn from each rule and within it from each repository; findings
+   of one rule on equal lines of kernels of one name count once.
+3. *Counts*: the kernel of each is run at its own workload, or at one that is made up, and
+   ``agent.analysis.rules.counted`` decides. What that leaves open was read: ``findings_read.tsv`` beside this file
+   holds the judgements (rule, repository, file, line, verdict, reason), by people who did not write the rules.
+4. *Recall*: the first kernel that can be counted of each file, up to ``_KERNELS`` (12) of a repository, whatever the
+   rules say of it: on which lines does a global access need at least twice its ideal sectors, or a shared one twice
+   its passes, by warps of which at least 8 lanes are at work; and is a finding there.
+
+A second run goes on from what the folder holds; ``_RECALL=0`` and ``_COUNT=0`` leave a part out.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import random
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agent.analysis.rules import check
+from agent.analysis.rules.counted import BAD, DECIDERS, decide
+from agent.analysis.rules.finding import Finding
+from agent.source.document import Document, read
+from agent.source.errors import SourceError
+from agent.source.kernel import Kernel
+from tests.analysis.counted_kernels import counted_kernel, on_lines
+
+READ = Path(__file__).parent / "findings_read.tsv"
+LARGEST = 200_000
+"""Bytes of a file."""
+LANES = 8
+CHECKED = frozenset(("L4", "M12", "S5", "W2", "W3", "Y1", "Y2", "Y3", "Y4", "Y7", "Y8", "Y11"))
+"""Rules that a fault decides, for which kernels are run with every check."""
+NEAR = frozenset(("A1", "A3", "D2"))
+"""Whose lines a compiler may take for their neighbours."""
+WIDE = CHECKED | {"M8"}
+"""Whose other places say as much."""
+GLOBAL = frozenset(("M1", "M2", "M3", "M5"))
+SHARED = frozenset(("S1", "S2"))
+Row = dict[str, Any]
+
+
+def main() -> None:
+    roots = [Path(root) for root in os.environ.get("CUDA_LSP_FINDINGS", "").split(os.pathsep) if root]
+    if not roots:
+        print("findings: set CUDA_LSP_FINDINGS to a folder of checkouts named OWNER+NAME")
+        return
+    out = Path(os.environ.get("CUDA_LSP_FINDINGS_OUT") or tempfile.mkdtemp(prefix="cuda-lsp-findings-"))
+    out.mkdir(parents=True, exist_ok=True)
+    seed = _setting("SEED", 1)
+    files = list(_files(roots, seed))
+    looked = _kept(out / f"files-{seed}.jsonl", [(name, _look(name, path)) for name, path in files])
+    print("\n".join(volume(looked)), flush=True)
+    sample = sampled(looked, _setting("COUNT", 300), seed)
+    paths = dict(files)
+    wanted = dict.fromkeys((row["file"], row["kernel"], row["rule"] in CHECKED) for row in sample)
+    counted = _kept(out / f"counted-{seed}.jsonl", [(str(key), _count(paths[key[0]], *key)) for key in wanted])
+    by_key = {row["key"]: row for row in counted}
+    judged = [_judged(row, by_key[str((row["file"], row["kernel"], row["rule"] in CHECKED))]) for row in sample]
+    (out / f"sample-{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
+    print("\n".join(precision(judged)), flush=True)
+    if _setting("RECALL", 1):
+        rows = _kept(out / f"recall-{seed}.jsonl", _first_kernels(files, out / f"recall-{seed}.jsonl"))
+        print("\n".join(recall(rows, paths)))
+
+
+def _setting(name: str, otherwise: int) -> int:
+    return int(os.environ.get(f"CUDA_LSP_FINDINGS_{name}", otherwise))
+
+
+def _kept(path: Path, work: Iterable[tuple[str, Callable[[], Row]]]) -> list[Row]:
+    """The rows of a file of them, and those that are missing in it, made now."""
+    known = {row["key"]: row for row in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
+    with path.open("a") as file:
+        for key, make in work:
+            if key not in known:
+                known[key] = {"key": key} | make()
+                file.write(json.dumps(known[key]) + "\n")
+                file.flush()
+    return list(known.values())
+
+
+# Findings -------------------------------------------------------------------------------------------------------------
+
+
+def _files(roots: Iterable[Path], seed: int) -> Iterator[tuple[str, Path]]:
+    """(``OWNER+NAME/path``, file) in an order that has nothing to do with names, one of those with the same bytes."""
+    seen: set[bytes] = set()
+    for repository in sorted(folder for root in roots for folder in root.iterdir() if folder.is_dir()):
+        taken = 0
+        for _, path in sorted((_hash(str(one.relative_to(repository))), one) for one in repository.rglob("*.cu*")):
+            if taken == _setting("EACH", 150):
+                break
+            if (
+                path.suffix not in (".cu", ".cuh")
+                or "-hip" in str(path)
+                or not path.is_file()
+                or path.stat().st_size > LARGEST
+            ):
+                continue
+            digest = hashlib.sha256(path.read_bytes()).digest()
+            if digest not in seen:
+                seen.add(digest)
+                if digest[0] % 2 == seed % 2:
+                    taken += 1
+                    yield f"{repository.name}/{path.relative_to(repository).as_posix()}", path
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _look(name: str, path: Path) -> Callable[[], Row]:
+    def look() -> Row:
+        try:
+            document = read(str(path))
+            found = [_row(one, kernel, document) for kernel in document.kernels for one in check(document, kernel)]
+        except (SourceError, RecursionError) as error:
+            return {"file": name, "lines": 0, "findings": [], "problem": type(error).__name__}
+        return {"file": name, "lines": document.text.count(b"\n"), "findings": found}
+
+    return look
+
+
+def _row(finding: Finding, kernel: Kernel, document: Document) -> Row:
+    first, last = document.line(finding.span.start), document.line(max(finding.span.start, finding.span.end - 1))
+    start = document.line_starts[first - 1]
+    return {
+        "rule": finding.rule,
+        "line": first,
+        "last": last,
+        "kernel": kernel.qualified_name,
+        "message": finding.message,
+        "cost": finding.cost,
+        "related": [document.line(one.span.start) for one in finding.related],
+        "text": document.text[start : document.text.find(b"\n", start)].decode(errors="replace").strip()[:200],
+    }
+
+
+def volume(looked: list[Row]) -> Iterator[str]:
+    lines = sum(row["lines"] for row in looked)
+    rules = Counter(one["rule"] for row in looked for one in row["findings"])
+    total = sum(rules.values())
+    yield f"{len(looked)} files, {lines} lines, {total} findings: {1000 * total / max(1, lines):.2f} per 1000 lines"
+    yield "  " + ", ".join(f"{rule} {number}" for rule, number in rules.most_common())
+
+
+def sampled(looked: list[Row], number: int, seed: int) -> list[Row]:
+    """In turn from each rule, and within a rule from each repository."""
+    draw = random.Random(seed)
+    groups: dict[str, dict[str, list[Row]]] = {}
+    seen: set[tuple[str, ...]] = set()
+    for row in looked:
+        for one in row["findings"]:
+            what = one["rule"], one["kernel"], one["text"]
+            if what not in seen:
+                seen.add(what)
+                repository = row["file"].partition("/")[0]
+                groups.setdefault(one["rule"], {}).setdefault(repository, []).append(one | {"file": row["file"]})
+    queues = {rule: _turns(list(by.values()), draw) for rule, by in sorted(groups.items())}
+    return list(_in_turn(list(queues.values()), number))
+
+
+def _turns(groups: list[list[Row]], draw: random.Random) -> list[Row]:
+    draw.shuffle(groups)
+    for group in groups:
+        draw.shuffle(group)
+    return list(_in_turn(groups, sum(map(len, groups))))
+
+
+def _in_turn(groups: list[list[Row]], number: int) -> Iterator[Row]:
+    taken = 0
+    for place in range(max(map(len, groups), default=0)):
+        for group in groups:
+            if place < len(group) and taken < number:
+                taken += 1
+                yield group[place]
+
+
+# Counts ---------------------------------------------------------------------------------------------------------------
+
+
+def _count(path: Path, file: str, kernel: str, checks: bool) -> Callable[[], Row]:
+    def run() -> Row:
+        begun = time.monotonic()
+        try:
+            document = read(str(path))
+            found = counted_kernel(document, document.kernel(kernel), checks, _folders(document, file, path))
+        except (SourceError, RecursionError, ValueError) as error:
+            found = {"ended": f"cannot be read ({type(error).__name__})"}
+        return found | {"file": file, "kernel": kernel, "seconds": round(time.monotonic() - begun, 1)}
+
+    return run
+
+
+def _folders(document: Document, file: str, path: Path) -> list[Path]:
+    """Where the headers are that a file includes, anywhere in its checkout: its build says it, and is not read."""
+    root = Path(str(path).removesuffix(file.partition("/")[2]))
+    wanted = [name.decode() for name in re.findall(rb'#\s*include\s*"([^"]+)"', document.text)]
+    missing = [name for name in wanted if not (path.parent / name).is_file() and ".." not in name]
+    found = (next(iter(sorted(root.rglob(name))), None) for name in missing)
+    return list(dict.fromkeys(one.parents[name.count("/")] for one, name in zip(found, missing, strict=True) if one))
+
+
+def _judged(row: Row, counted: Row) -> Row:
+    around = 3 if row["rule"] in NEAR else 0
+    lines = [*range(row["line"] - around, row["last"] + around + 1), *(row["related"] if row["rule"] in WIDE else ())]
+    verdict = decide(row["rule"], on_lines(counted, lines)) if row["rule"] in DECIDERS else None
+    if verdict is not None:
+        return row | {"verdict": verdict, "by": "count"}
+    read_ = _read().get((row["rule"], row["file"], row["line"]))
+    return row | {"verdict": read_, "by": "" if read_ is None else "reader", "ended": counted["ended"]}
+
+
+def _read() -> dict[tuple[str, str, int], bool]:
+    if not READ.exists():
+        return {}
+    with READ.open(newline="") as file:
+        return {
+            (row["rule"], f"{row['repository']}/{row['file']}", int(row["line"])): row["verdict"] == "true"
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        }
+
+
+def precision(judged: list[Row]) -> Iterator[str]:
+    """How many are true, by rule."""
+    yield "rule: sampled, counted true, counted false, read true, read false, open"
+    for rule in dict.fromkeys(row["rule"] for row in judged):
+        yield _line(rule, [row for row in judged if row["rule"] == rule])
+    yield _line("all", judged)
+    true, known = sum(row["verdict"] is True for row in judged), sum(row["verdict"] is not None for row in judged)
+    counted = sum(row["by"] == "count" for row in judged)
+    yield f"{true} of {known} true ({_share(true, known)}), {counted} of {len(judged)} decided by counts"
+
+
+def _line(name: str, rows: list[Row]) -> str:
+    kinds = Counter((row["by"], row["verdict"]) for row in rows)
+    cells = (("count", True), ("count", False), ("reader", True), ("reader", False), ("", None))
+    return f"  {name:4}{len(rows):5}" + "".join(f"{kinds[cell]:5}" for cell in cells)
+
+
+def _share(part: int, whole: int) -> str:
+    """Rounded down."""
+    return f"{1000 * part // max(1, whole) / 10:.1f} %"
+
+
+# Recall ---------------------------------------------------------------------------------------------------------------
+
+
+def _first_kernels(files: list[tuple[str, Path]], kept: Path) -> Iterator[tuple[str, Callable[[], Row]]]:
+    """The first countable kernel of each file, until a repository has enough. What ended otherwise is kept too."""
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = Counter(row["key"].partition("/")[0] for row in rows if row["ended"] == "counted")
+    known = {row["key"] for row in rows}
+    for name, path in files:
+        repository = name.partition("/")[0]
+        if name in known or done[repository] >= _setting("KERNELS", 12):
+            continue
+        row = _first(name, path)
+        done[repository] += row["ended"] == "counted"
+        yield name, row.copy
+
+
+def _first(name: str, path: Path) -> Row:
+    try:
+        document = read(str(path))
+        names = [kernel.qualified_name for kernel in document.kernels if not kernel.damage][:3]
+    except (SourceError, RecursionError) as error:
+        return {"ended": f"cannot be read ({type(error).__name__})"}
+    row: Row = {"ended": "no kernel"}
+    for kernel in names:
+        row = _count(path, name, kernel, False)()
+        if row["ended"] == "counted":
+            return row | {"lines": None, "bad": bad_lines(row)}
+    return row
+
+
+def bad_lines(row: Row) -> list[tuple[int, str, float]]:
+    """(line, ``global`` or ``shared``, how many times the ideal) of the lines with a bad access."""
+    found: dict[tuple[int, str], float] = {}
+    for line, listed in row["lines"].items():
+        for one in listed:
+            if one.get("lanes", 0) < LANES * one.get("warps", 1) or one.get("atomics"):
+                continue
+            for kind, part, whole in (("global", "sectors", "ideal_sectors"), ("shared", "passes", "ideal_passes")):
+                ratio = one.get(part, 0) / max(1, one.get(whole, 0))
+                if ratio >= BAD:
+                    found[int(line), kind] = max(ratio, found.get((int(line), kind), 0.0))
+    return [(line, kind, round(ratio, 2)) for (line, kind), ratio in sorted(found.items())]
+
+
+def recall(rows: list[Row], paths: Mapping[str, Path]) -> Iterator[str]:
+    """How many of the bad lines the rules name."""
+    counted = [row for row in rows if row["ended"] == "counted"]
+    bad = [row | {"findings": _findings(paths[row["key"]], row["kernel"])} for row in counted if row["bad"]]
+    yield f"{len(counted)} kernels counted, {len(bad)} with a bad line"
+    for kind, rules in (("global", GLOBAL), ("shared", SHARED)):
+        lines = [(row, line) for row in bad for line, what, _ in row["bad"] if what == kind]
+        at = sum(_named(row, line, rules, False) for row, line in lines)
+        named = sum(_named(row, line, rules, True) for row, line in lines)
+        yield (
+            f"  {kind}: {len(lines)} lines; a finding at {at} ({_share(at, len(lines))}), one that names the line for "
+            f"{named} ({_share(named, len(lines))})"
+        )
+
+
+def _findings(path: Path, kernel: str) -> list[Row]:
+    document = read(str(path))
+    return [_row(one, document.kernel(kernel), document) for one in check(document, document.kernel(kernel))]
+
+
+def _named(row: Row, line: int, rules: frozenset[str], related: bool) -> bool:
+    return any(
+        one["line"] <= line <= one["last"] or (related and line in one["related"])
+        for one in row["findings"]
+        if one["rule"] in rules
+    )
+
+
+if __name__ == "__main__":
+    main()
