@@ -10,6 +10,7 @@ import click
 import platformdirs
 
 from agent.inference.capture.building import recorder
+from agent.inference.capture.complete import complete
 from agent.inference.capture.cupti import find_cupti
 from agent.inference.capture.driver import find_driver
 from agent.inference.capture.errors import CaptureError
@@ -48,6 +49,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, value: str) -> in
 @click.option("--after", is_flag=True, help="Record what buffers hold after each launch too.")
 @click.option("--max-buffer", default="1G", show_default=True, callback=_bytes, help="Largest buffer to record.")
 @click.option("--max-total", default="4G", show_default=True, callback=_bytes, help="All buffers of one process.")
+@click.option("--first", is_flag=True, help="End the program once each kernel of --file, or --kernel, was recorded.")
 @click.option("--seconds", type=click.FloatRange(min=0.1), help="End the program after that long.")
 @click.option("--out", type=click.Path(), help="Keep everything that was recorded in this new folder.")
 @click.option("--from", "source", type=click.Path(), help="Read what --out kept; nothing is run.")
@@ -64,6 +66,7 @@ def command(
     after: bool,
     max_buffer: int,
     max_total: int,
+    first: bool,
     seconds: float | None,
     out: str | None,
     source: str | None,
@@ -83,6 +86,8 @@ def command(
         )
     if write and path is None:
         raise CommandError(Exit.USAGE, "--write needs --file: the file that the directives go into")
+    if first and path is None and name is None:
+        raise CommandError(Exit.USAGE, "--first needs --file or --kernel: the kernels that it waits for")
     document = open_document(path) if path is not None else None
     try:
         if name and document is not None:
@@ -94,7 +99,7 @@ def command(
         wanted = told_by(document, wanted) if document is not None else wanted
         if source is not None:
             return _report(program, Ended(0), _kept(source), document, name, write, as_json)
-        return _run(program, wanted, document, name, write, as_json, out, seconds)
+        return _run(program, wanted, document, name, write, as_json, out, seconds, first)
     except (CaptureError, UnknownKernel) as error:
         missing = isinstance(error, CaptureError) and error.machine
         raise CommandError(Exit.MACHINE if missing else Exit.INPUT, str(error)) from error
@@ -121,6 +126,7 @@ def _run(
     as_json: bool,
     out: str | None,
     seconds: float | None,
+    first: bool,
 ) -> int:
     driver = find_driver()
     cupti = find_cupti(driver.version)
@@ -128,7 +134,9 @@ def _run(
     cache = Path(platformdirs.user_cache_dir("cuda-lsp", appauthor=False)) / "captures"
     with folder(Path(out) if out is not None else None, cache) as place:
         _say(f"running `{shlex.join(program)}` and recording its launches (this executes the program)")
-        ended = record(program, place, wanted, library, cupti, seconds, quiet=as_json)
+        kernels = [] if document is None else [document.kernel(name)] if name else list(document.kernels)
+        waiting = complete(place, wanted, [(document, kernels)] if document is not None else [])
+        ended = record(program, place, wanted, library, cupti, seconds, as_json, waiting if first else None)
         if out is not None:
             _say(f"what was recorded is in {place}")
         return _report(program, ended, read_capture(place), document, name, write, as_json)

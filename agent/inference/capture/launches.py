@@ -56,9 +56,9 @@ class Symbol:
 @frozen
 class Launch:
     """One launch. ``number`` counts those of its kernel in its process, from 1. ``name`` is the kernel's symbol,
-    ``readable`` the same demangled. ``layout`` says how the parameters' sizes were told: ``driver`` (or
-    the symbol, of a kernel without any), ``file`` (the user's file), ``unknown`` (then there are no arguments here). ``after``: what the arguments, and then the symbols,
-    pointed to once the launch was done; empty where that was not asked for."""
+    ``readable`` the same demangled. ``layout`` says how the parameters' sizes were told: ``driver`` (or the symbol, of
+    a kernel without any), ``file`` (the user's file), ``unknown`` (then there are no arguments here). ``after``: what
+    the arguments, and then the symbols, pointed to once the launch was done; empty where that was not asked for."""
 
     process: int
     serial: int

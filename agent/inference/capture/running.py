@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +22,9 @@ from agent.workload.static.usage import device_symbols
 
 PATIENCE = 5.0
 """Seconds between the request to end and the end by force."""
+
+LOOK = 0.25
+"""Seconds between two looks at what was recorded so far."""
 
 _NAME = re.compile(r"(?:::)?(?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)")
 
@@ -102,9 +105,10 @@ def folder(chosen: Path | None, cache: Path) -> Iterator[Path]:
 
 def record(
     command: Sequence[str], place: Path, wanted: Wanted, recorder: Path, cupti: Cupti, seconds: float | None = None,
-    quiet: bool = False,
+    quiet: bool = False, enough: Callable[[], bool] | None = None,
 ) -> Ended:  # fmt: skip
-    """Run ``command`` until it ends, or for ``seconds``. ``quiet``: its standard output goes to standard error.
+    """Run ``command`` until it ends, for ``seconds``, or until ``enough`` says that all that is wanted was recorded
+    (then its exit code is taken for 0). ``quiet``: its standard output goes to standard error.
 
     Ctrl-C is the program's own affair (it is in the terminal's foreground as we are); a second one ends it. Raises
     CaptureError where it cannot be started.
@@ -117,8 +121,8 @@ def record(
         except OSError as error:
             words = shlex.join(command)
             raise CaptureError(f"`{words}` cannot be started: {error.strerror or error}", machine=False) from None
-        note = _until_end(running, asked, seconds)
-    code = running.returncode
+        note = _until_end(running, asked, seconds, enough)
+    code = 0 if note == RECORDED else running.returncode
     return Ended(code if code >= 0 else 128 - code, note)
 
 
@@ -169,8 +173,15 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _until_end(running: "subprocess.Popen[bytes]", came: list[int], seconds: float | None) -> str:
-    deadline = None if seconds is None else time.monotonic() + seconds
+RECORDED = "the program was ended as soon as what was asked for had been recorded"
+
+
+def _until_end(
+    running: "subprocess.Popen[bytes]", came: list[int], seconds: float | None, enough: Callable[[], bool] | None
+) -> str:
+    """What we did to it. It is asked to end first, and made to after PATIENCE."""
+    begun = looked = time.monotonic()
+    deadline = None if seconds is None else begun + seconds
     seen, note = 0, ""
     while True:
         try:
@@ -181,14 +192,19 @@ def _until_end(running: "subprocess.Popen[bytes]", came: list[int], seconds: flo
         if len(came) > seen:
             seen = len(came)
             _pass_on(running, came)
-        if deadline is not None and time.monotonic() >= deadline:
-            if not note:
-                note = f"the program was ended after {seconds:g} s, as asked"
-                running.terminate()
-                deadline = time.monotonic() + PATIENCE
-            else:
-                running.kill()
-                deadline = None
+        now, over = time.monotonic(), ""
+        if deadline is not None and now >= deadline:
+            over = f"the program was ended after {seconds:g} s, as asked"
+        elif enough is not None and not note and now - looked >= LOOK:
+            looked = now
+            over = RECORDED if enough() else ""
+        if over and not note:
+            note = over
+            running.terminate()
+            deadline = now + PATIENCE
+        elif over:
+            running.kill()
+            deadline = None
 
 
 def _pass_on(running: "subprocess.Popen[bytes]", came: list[int]) -> None:

@@ -274,6 +274,18 @@ def test_what_out_kept_is_read_again_without_running(here: dict[str, str], file:
     assert again.returncode == 0 and json.loads(again.stdout)["directives"] == told["directives"]
 
 
+def test_the_first_launch_is_enough(here: dict[str, str], file: str) -> None:
+    """A program that would run for ever ends once its kernel was seen; what was recorded is stated."""
+    done = command(here, "--file", file, "--first", "--json", mode="wait")
+    told = json.loads(done.stdout)
+    assert done.returncode == told["returned"] == 0
+    assert [one["kernel"] for one in told["launches"]] == ["saxpy"]
+    assert told["directives"][0]["text"].startswith("// cuda-lsp: workload\n")
+    assert "the program was ended as soon as what was asked for had been recorded" in told["notes"]
+    nobody = command(here, "--first", mode="wait")
+    assert nobody.returncode == 2 and "--first needs --file or --kernel" in nobody.stderr
+
+
 @pytest.mark.parametrize("stop", ["ctrl-c", "seconds"])
 def test_a_program_that_runs_for_ever(stop: str, here: dict[str, str]) -> None:
     """What was recorded until then is there. Its session has no terminal, so Ctrl-C is passed on to the program."""
