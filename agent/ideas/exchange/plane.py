@@ -45,7 +45,7 @@ def obstacles(view: View) -> str | None:
         ):
             return f"`{name}` works on the warp as it is, and the exchange puts other threads into it"
         body = _function_body(view, name)
-        if body is not None and re.search(r"\b(threadIdx|__shfl|__syncwarp|warpSize|lane)", body):
+        if body is not None and re.search(r"\b(threadIdx|__shfl|__syncwarp|warpSize|lane|__shared__|cub::)", body):
             return f"`{name}`, which it calls, looks at the thread index by itself"
     if re.search(rb"\bwarpSize\b|\basm\b", view.document.text[view.facts.body.start_byte : view.facts.body.end_byte]):
         return "it uses warpSize or inline assembly, which see the warp as it is"

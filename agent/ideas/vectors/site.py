@@ -10,7 +10,7 @@ from agent.analysis.affine import Poly, unknown
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.straight import Piece, flat, pieces
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import LOOPS, ancestors, contains, enclosing, text
+from agent.analysis.syntax import LOOPS, ancestors, callee, contains, descendants, enclosing, text
 from agent.ideas.elements.buffers import apart
 from agent.ideas.elements.front import split
 from agent.ideas.elements.pieces import at
@@ -89,6 +89,9 @@ def _of_loop(view: View, loop: Loop) -> Site | str:
 def _of_place(view: View) -> Site | str:
     if (hidden := obstacles(view)) is not None:
         return hidden
+    shared = next((symbol.name for symbol in view.facts.symbols.all() if symbol.space == "shared"), None)
+    if shared is not None:
+        return f"its threads work together already (`{shared}`)"
     parts = pieces(view.facts)
     if isinstance(parts, str):
         return parts
@@ -133,6 +136,8 @@ def _groups(view: View, loop: Loop | None, work: Sequence[Piece], limit: Node | 
                 continue
             if access.root is None or access.root.space != "parameter":
                 return f"where `{spelled}` points cannot be followed"
+            if recast(view, access.node):
+                return f"`{spelled}` is moved as another type than {access.root.name} is declared with"
             rest = None if access.index is None else rest_of(view, access.index, loop)
             if rest is not None and access.node.type == "subscript_expression":
                 by_element.setdefault((access.root, rest), []).append(access)
@@ -159,6 +164,27 @@ def _groups(view: View, loop: Loop | None, work: Sequence[Piece], limit: Node | 
     if reason is not None:
         return reason
     return tuple(found) if found else "no array is walked element by element, from aligned places on"
+
+
+def recast(view: View, node: Node) -> bool:
+    """Whether an array is seen through a cast, or through a local pointer that is made by one: an element is of
+    another type then, and mostly of another size, than its declaration says."""
+    waiting, seen = [node.child_by_field_name("argument")], set[Symbol]()
+    while waiting:
+        base = waiting.pop()
+        if base is None:
+            continue
+        calls = [base, *descendants(base, "call_expression")]
+        if base.type == "cast_expression" or any(callee(one).endswith("_cast") for one in calls):
+            return True
+        if any(True for _ in descendants(base, "cast_expression")):
+            return True
+        for name in [base] if base.type == "identifier" else descendants(base, "identifier"):
+            symbol = view.facts.symbols.resolve(name)
+            if symbol is not None and symbol.space == "local" and symbol.pointer and symbol not in seen:
+                seen.add(symbol)
+                waiting.append(symbol.init)
+    return False
 
 
 def _loose(view: View, groups: Sequence[Group], work: Sequence[Piece]) -> str | None:

@@ -6,6 +6,7 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, number, unknown
+from agent.analysis.dependence import PURE
 from agent.analysis.loops import Loop
 from agent.analysis.patterns.settled import settled
 from agent.analysis.symbols import Symbol
@@ -15,6 +16,7 @@ from agent.analysis.syntax import (
     callee,
     contains,
     descendants,
+    enclosing,
     expression_of,
     same,
     statement_of,
@@ -69,30 +71,56 @@ def _looks_at_thread(view: View, name: str) -> bool:
     for node in descendants(view.document.tree.root_node, "function_definition"):
         declarator = node.child_by_field_name("declarator")
         named = "" if declarator is None else text(declarator.child_by_field_name("declarator")).split("::")[-1]
-        if named == name and re.search(r"\b(threadIdx|__shfl|__syncwarp|warpSize|lane)", text(node)):
+        if named == name and re.search(r"\b(threadIdx|__shfl|__syncwarp|warpSize|lane|__shared__|cub::)", text(node)):
             return True
     return False
 
 
 def _carried(view: View, loop: Loop) -> str | None:
     """What an element takes from the thread or from the elements before it, sums and extremes apart."""
+    # what other threads of the block or grid may see otherwise
+    own = ("threadIdx", "blockIdx.x") if "blockIdx.x" in loop.start.depends else ("threadIdx",)
     for node in descendants(loop.body, "identifier"):
         symbol = view.facts.symbols.resolve(node)
         if symbol is None:
-            if text(node) in ("threadIdx", "blockIdx") and text(node.parent) != "blockIdx.y":
+            whole = text(node) == "blockIdx" and text(node.parent) not in ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+            if whole or text(node.parent).startswith(own):
                 return f"`{text(node.parent)}` in the loop's body depends on the thread, and not through the loop"
             continue
         if symbol is loop.variable or contains(loop.node, symbol.declarator) or symbol.space == "shared":
             continue
         inside = [write for write in symbol.writes if contains(loop.node, write)]
-        if symbol.escapes or (symbol.dims and symbol.space == "local"):
+        if _given_away(view, symbol, loop) or (symbol.dims and symbol.space == "local"):
             return f"{symbol.name} is carried from one element to the next"
         if inside and not symbol.is_memory:
             if not _folds(view, symbol, loop):
                 return f"{symbol.name} is carried from one element to the next"
-        elif not symbol.is_memory and any(one.startswith("threadIdx") for one in _sources(view, symbol, node)):
+        elif not symbol.is_memory and any(one.startswith(own) for one in _sources(view, symbol, node)):
             return f"`{symbol.name}` in the loop's body depends on the thread, and not through {loop.variable.name}"
     return None
+
+
+def _given_away(view: View, symbol: Symbol, loop: Loop) -> bool:
+    """Whether the loop may change a variable unseen. A function outside the loop that takes it by reference (the sum
+    over a block, say) is done with it when it returns."""
+    if not symbol.escapes:
+        return False
+    for use in _uses(view, symbol):
+        above = use.parent
+        while above is not None and above.type == "parenthesized_expression":
+            above = above.parent
+        if above is None or text(above.child_by_field_name("operator")) == "&":
+            return True  # its address
+        holder = enclosing(use, "init_declarator")
+        if holder is not None and any(True for _ in descendants(holder, "reference_declarator")):
+            return True  # another name for it
+        if above.type == "argument_list" and contains(loop.node, use) and callee(above.parent) not in PURE:
+            return True
+    return False
+
+
+def _uses(view: View, symbol: Symbol) -> list[Node]:
+    return [one for one in descendants(view.facts.body, "identifier") if view.facts.symbols.resolve(one) is symbol]
 
 
 def _sources(view: View, symbol: Symbol, use: Node) -> frozenset[str]:
@@ -103,14 +131,15 @@ def _sources(view: View, symbol: Symbol, use: Node) -> frozenset[str]:
 
 
 def _folds(view: View, symbol: Symbol, loop: Loop) -> bool:
-    """Whether all that the loop does with a variable is to add to it, or to take the larger or smaller."""
-    uses = [one for one in descendants(loop.body, "identifier") if view.facts.symbols.resolve(one) is symbol]
-    return all(_folding(one) for one in uses)
+    """Whether all that the loop does with a variable is to add to it, to count, or to take the larger or smaller."""
+    return all(_folding(one) for one in _uses(view, symbol) if contains(loop.body, one))
 
 
 def _folding(use: Node) -> bool:
     statement = statement_of(use)
     assignment = expression_of(statement)
+    if assignment is not None and assignment.type == "update_expression":
+        return bare(assignment.child_by_field_name("argument")) == use  # `++count;`
     if assignment is None or assignment.type != "assignment_expression":
         return False
     left, right = bare(assignment.child_by_field_name("left")), bare(assignment.child_by_field_name("right"))
@@ -152,10 +181,17 @@ def _of_block(view: View, loop: Loop) -> str | None:
 
 
 def _own_share(view: View, loop: Loop, use: Node, folded: set[Symbol]) -> bool:
-    """Whether a name holds what the loop made of a thread's share, and was given nothing else since."""
+    """Whether a name holds what the loop made of a thread's share, or something worked out from it alone, and was
+    given nothing else since."""
     symbol = view.facts.symbols.resolve(use)
-    if symbol is None or symbol not in folded:
+    if symbol is None:
         return False
+    if symbol not in folded:
+        made = symbol.init if symbol.fixed and symbol.space == "local" and not symbol.is_memory else None
+        calls = [] if made is None else [made, *descendants(made, "call_expression")]
+        if made is None or any(one.type == "call_expression" and callee(one) not in PURE for one in calls):
+            return False
+        return any(_own_share(view, loop, one, folded) for one in [made, *_names(made)] if one.type == "identifier")
     last = settled(use, symbol, view.facts)
     return (
         last is None
