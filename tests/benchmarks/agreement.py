@@ -257,7 +257,8 @@ def reached(built: Build, counters: tuple[LaunchCounters, ...]) -> float:
 
 @frozen
 class Compared:
-    """``outcome``: ``equal``, ``within`` (the bound of what PTX leaves open), ``differs``, ``not run``."""
+    """``outcome``: ``equal``, ``within`` (the bound of what PTX leaves open), ``order`` (the same whole numbers elsewhere,
+    of a program whose threads take their places from an atomic as they come), ``differs``, ``not run``."""
 
     pack: Pack
     outcome: str
@@ -290,12 +291,23 @@ def compare(pack: Pack, device: Device) -> Compared:
         mine, its = packs.after(one), np.ascontiguousarray(answer.outputs[one.name])
         if np.array_equal(mine, its):
             continue
+        if _shuffled(pack, one.dtype, mine, its):
+            worst = Compared(pack, "order", one.name)
+            continue
         if not pack.inexact or not dtypes.is_float(one.dtype) or dtypes.is_raw(one.dtype):
             return Compared(pack, "differs", f"{one.name}: {_where(mine, its, scalar)}")
         if not _near(mine, its, scalar):
             return Compared(pack, "differs", f"{one.name}: {_where(mine, its, scalar)}; {', '.join(pack.inexact[:3])}")
         worst = Compared(pack, "within", ", ".join(pack.inexact[:3]))
     return worst
+
+
+def _shuffled(pack: Pack, dtype: str, mine: Bytes, its: Bytes) -> bool:
+    width = dtypes.size_of(dtypes.base(dtype)[0])
+    if "atom." not in pack.build.ptx or dtypes.is_float(dtype) or len(mine) % width:
+        return False
+    one, other = (np.unique(data.reshape(-1, width), axis=0, return_counts=True) for data in (mine, its))
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _near(mine: Bytes, its: Bytes, scalar: str) -> bool:
@@ -324,8 +336,8 @@ def _where(mine: Bytes, its: Bytes, scalar: str) -> str:
 
 def table(rows: list[Compared], name: str) -> Iterator[str]:
     """What agreed, by repository, and each that did not."""
-    outcomes = ("equal", "within", "differs", "not run")
-    yield f"packs run on {name}: equal to the bit, within what PTX leaves open, different, not run"
+    outcomes = ("equal", "within", "order", "differs", "not run")
+    yield f"packs run on {name}: equal to the bit, within what PTX leaves open, in another order, different, not run"
     for repository in dict.fromkeys(row.pack.repository for row in rows):
         mine = [row.outcome for row in rows if row.pack.repository == repository]
         yield f"  {repository:52}" + "".join(f"{mine.count(outcome):6}" for outcome in outcomes)

@@ -35,6 +35,8 @@ KERNELS = {
     "broken.cu": KERNEL.format("y[i + 1] = x[i]; if (i < n) y[i] = 0.0f;") + MAIN,
     "constant.cu": KERNEL.format("if (i < n) y[i] = 0.0f;") + MAIN,
     "unreached.cu": KERNEL.format("if (n < 0) { if (i > 3) y[1] = x[2]; else y[2] = x[5]; y[i] *= 3; } y[i] = x[i];"),
+    "places.cu": "__global__ void k(const int* x, int* y, int* n) { int i = blockIdx.x * 64 + threadIdx.x;"
+    " y[(atomicAdd(n, 0) & 0) + (i & 4095)] = x[i & 4095] + i; }\n",
     "order.cu": "__global__ void k(int* y, int* n) { y[atomicAdd(n, 1) % 4096] = blockIdx.x * 64 + threadIdx.x; }\n",
 }  # fmt: skip
 
@@ -55,7 +57,7 @@ def taken(folder: Path) -> dict[str, Pack]:
 
 def test_kernels_are_taken_that_run_clean_vary_and_are_reached(made: Path) -> None:
     found = taken(made)
-    assert set(found) == {"fit.cu", "alone.cu"}
+    assert set(found) == {"fit.cu", "alone.cu", "places.cu"}
     assert found["fit.cu"].sizes and found["fit.cu"].blocks >= 2 and found["fit.cu"].reached >= 0.8
     assert found["fit.cu"].inexact == () and "ex2.approx" in found["alone.cu"].inexact[0]
     assert found["fit.cu"].repository == "somebody+kernels"
@@ -102,12 +104,27 @@ def test_one_bit_is_a_difference_where_nothing_is_left_open(made: Path) -> None:
     assert (gone.outcome, gone.words) == ("not run", "no memory")
 
 
+def test_places_that_threads_take_may_be_others(made: Path) -> None:
+    """What takes its places from an atomic may leave the same numbers in another order; others are a difference."""
+    found = taken(made)
+
+    def turned(values: np.ndarray) -> None:
+        values[:] = values[::-1].copy()
+
+    def changed(values: np.ndarray) -> None:
+        values.view(np.int32)[7] += 1000
+
+    assert agreement.compare(found["places.cu"], Other(turned)).outcome == "order"
+    assert agreement.compare(found["places.cu"], Other(changed)).outcome == "differs"
+    assert agreement.compare(found["fit.cu"], Other(turned)).outcome == "differs", "no atomic, no other order"
+
+
 def test_the_table_counts_by_repository_and_names_what_differs(made: Path) -> None:
     found = taken(made)
     rows = [agreement.compare(found["fit.cu"], by(1.0)), agreement.compare(found["alone.cu"], Emulator())]
     text = "\n".join(agreement.table(rows, "a card"))
     assert "a card" in text and "differs: somebody+kernels/fit.cu k: y: 1 of" in text
-    assert [line.split()[1:] for line in text.splitlines() if "all" in line.split()[:1]] == [["1", "0", "1", "0"]]
+    assert [line.split()[1:] for line in text.splitlines() if "all" in line.split()[:1]] == [["1", "0", "0", "1", "0"]]
 
 
 def test_without_packs_or_a_card_it_says_so(
@@ -117,7 +134,7 @@ def test_without_packs_or_a_card_it_says_so(
     monkeypatch.setattr(agreement, "open_gpu", lambda: None)
     monkeypatch.setenv("CUDA_LSP_PACKS", str(made))
     agreement.main()
-    assert "2 packs, and no card to run them on" in capsys.readouterr().out
+    assert "3 packs, and no card to run them on" in capsys.readouterr().out
     monkeypatch.delenv("CUDA_LSP_PACKS")
     agreement.main()
     assert "names no folder" in capsys.readouterr().out
