@@ -257,8 +257,8 @@ def reached(built: Build, counters: tuple[LaunchCounters, ...]) -> float:
 
 @frozen
 class Compared:
-    """``outcome``: ``equal``, ``within`` (the bound of what PTX leaves open), ``order`` (the same whole numbers in other
-    places, of a program whose threads take theirs from an atomic as they come), ``differs``, ``not run``."""
+    """``outcome``: ``equal``, ``within`` (the bound of what PTX leaves open), ``order`` (the same whole numbers in
+    other places, of a program whose threads take theirs from an atomic as they come), ``differs``, ``not run``."""
 
     pack: Pack
     outcome: str
