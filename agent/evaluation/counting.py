@@ -19,7 +19,7 @@ from agent.evaluation.sizes import Rule, Sizes, bound_at, declared, describe, lo
 from agent.evaluation.truth import Bench
 from agent.execution.compiler.result import Build
 from agent.execution.device import LaunchCounters, LineCounters
-from agent.workload.binding import Bound, BoundFill, BoundLaunch
+from agent.workload.binding import Argument, Bound, BoundFill, BoundLaunch, PointerArgument, within
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 from agent.workload.program import Program
@@ -252,9 +252,11 @@ def kinds_of(bound: Bound) -> tuple[Kind, ...]:
     return tuple(Kind(first[key], times[key]) for key in first)
 
 
-def _shape(argument: object, sizes: Mapping[str, int]) -> object:
-    buffer = getattr(argument, "buffer", None)
-    return argument if buffer is None else (sizes[buffer], getattr(argument, "offset", 0))
+def _shape(argument: Argument, sizes: Mapping[str, int]) -> object:
+    return tuple(
+        (one.offset, sizes[one.held.buffer], one.held.offset) if isinstance(one.held, PointerArgument) else one
+        for one in within(argument)
+    )
 
 
 def _extrapolate(kind: Kind, points: Sequence[tuple[float, LaunchCounters]]) -> LaunchCounters | None:

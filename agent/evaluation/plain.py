@@ -17,7 +17,7 @@ def converter() -> cattrs.Converter:
     """Expressions as text, enumerations as their values, no bytes; unknown fields are passed over."""
     made = cattrs.Converter(forbid_extra_keys=False)
     made.register_unstructure_hook(Expression, str)
-    made.register_structure_hook(Expression, lambda text, _: Expression.parse(text))
+    made.register_structure_hook(Expression, lambda text, _: Expression.parse_argument(text))
     made.register_unstructure_hook(enum.Enum, lambda member: member.value)
     made.register_unstructure_hook(Path, str)
     made.register_unstructure_hook(bytes, lambda _: None)

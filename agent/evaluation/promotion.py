@@ -23,6 +23,7 @@ from agent.workload.binding import (
     BoundLaunch,
     BoundStep,
     PointerArgument,
+    RecordArgument,
     ValueArgument,
 )
 from agent.workload.dtypes import base, is_raw
@@ -89,6 +90,13 @@ def promote_slice(slice_: Slice, bound: Bound) -> Slice | Refused:
         return Refused("it computes in float64 itself" if "double" in code else "it has no float arithmetic")
     if any(re.search(r"\bfloat", text) for _, text in slice_.headers):
         return Refused("its own headers use float, and only the file itself can be promoted")
+    if any(
+        isinstance(one, RecordArgument)
+        for step in bound.steps
+        if isinstance(step, BoundLaunch)
+        for one in step.arguments
+    ):
+        return Refused("it takes a struct by value")
     if any(is_raw(buffer.dtype) for buffer in bound.buffers):
         return Refused("a buffer holds structs of mixed members")
     if any(

@@ -24,6 +24,13 @@ def may_be_one(view: View, one: Symbol, other: Symbol) -> bool:
     return any(not first or not second or first & second for first, second in pairs)
 
 
+def in_structs(launch: Launch, view: View) -> frozenset[str]:
+    """The buffers (scratch included) that a launch hands on in structs passed by value: what a kernel does with these
+    pointers is not followed to a parameter."""
+    known = {buffer.name for buffer in view.request.workload.buffers} | {one.name for one in view.request.plan.scratch}
+    return frozenset[str]().union(*(one.names & known for one in launch.arguments if one.op == "record"))
+
+
 def buffer_of(view: View, parameter: str) -> Buffer | None:
     """The one buffer that every launch hands to a parameter; None where there are several, or it is scratch."""
     given = frozenset().union(*(handed(view, parameter, launch) for launch in view.launches))

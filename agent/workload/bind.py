@@ -1,12 +1,12 @@
 """A workload and a plan at given sizes -> concrete launches: repeats unrolled, swaps resolved, all numbers known."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
 from agent.source.document import Document
-from agent.source.kernel import Parameter
+from agent.source.kernel import Kernel, Parameter
 from agent.workload import data, dtypes, textures, types
 from agent.workload.arithmetic import round_float
 from agent.workload.binding import (
@@ -24,7 +24,9 @@ from agent.workload.binding import (
 )
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression, ExpressionError, build, number
+from agent.workload.layout import Layout, LayoutError, parameter_layout
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
+from agent.workload.struct_arguments import Value, record_argument
 from agent.workload.workload import Access, Buffer, Domain, Workload
 
 MAX_STEPS = 100_000
@@ -250,8 +252,11 @@ def _launch(launch: Launch, names: Names, scene: _Scene, progress: _Progress) ->
         raise WorkloadError(
             f"`{launch.kernel}` asks for {shared} bytes of shared memory; no GPU has more than {MAX_SHARED}"
         )
-    arguments = [_argument(argument, names, scene, progress, launch.kernel) for argument in launch.arguments]
-    return BoundLaunch(launch.kernel, grid, block, shared, _typed(launch, arguments, scene))
+
+    def value_of(argument: Expression) -> Value:
+        return _argument(argument, names, scene, progress, launch.kernel)
+
+    return BoundLaunch(launch.kernel, grid, block, shared, _typed(launch, value_of, scene))
 
 
 def _three(grid: Grid, limits: Three, names: Names, what: str) -> Three:
@@ -268,9 +273,7 @@ def _at(names: Names) -> str:
     return f" at {shown}" if shown else ""
 
 
-def _argument(
-    argument: Expression, names: Names, scene: _Scene, progress: _Progress, kernel: str
-) -> PointerArgument | TextureArgument | int | float:
+def _argument(argument: Expression, names: Names, scene: _Scene, progress: _Progress, kernel: str) -> Value:
     if argument.op == "name" and argument.value in scene.views:
         return TextureArgument(scene.views[str(argument.value)])
     pointers = argument.names & progress.pointers.keys()
@@ -302,20 +305,28 @@ def pointer_offset(argument: Expression, pointers: frozenset[str]) -> tuple[str,
 
 
 def _typed(
-    launch: Launch, arguments: list[PointerArgument | TextureArgument | int | float], scene: _Scene
+    launch: Launch,
+    value_of: Callable[[Expression], Value],
+    scene: _Scene,
 ) -> tuple[Argument, ...]:
     if scene.document is None:
-        return _all_pointers(launch, arguments)
+        return _all_pointers(launch, value_of)
     kernel, template = types.kernel_of(scene.document, launch.kernel)
-    if len(arguments) != len(kernel.parameters):
+    if len(launch.arguments) != len(kernel.parameters):
         raise WorkloadError(
-            f"`{launch.kernel}` takes {len(kernel.parameters)} arguments, the plan passes {len(arguments)}"
+            f"`{launch.kernel}` takes {len(kernel.parameters)} arguments, the plan passes {len(launch.arguments)}"
         )
     found: list[Argument] = []
-    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+    for parameter, told in zip(kernel.parameters, launch.arguments, strict=True):
         what = f"parameter `{parameter.name}` of `{launch.kernel}`"
         if parameter.pointer_depth > 1:
             raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
+        dtype = None if parameter.pointer_depth else types.parameter_dtype(scene.document, kernel, parameter, template)
+        if told.op == "record" or not (parameter.pointer_depth or types.is_texture(parameter) or _is_number(dtype)):
+            layout = _layout(scene.document, kernel, parameter, template)
+            found.append(record_argument(told, layout, what, value_of, convert))
+            continue
+        argument = value_of(told)
         if isinstance(argument, TextureArgument) or types.is_texture(parameter):
             found.append(_texture(argument, parameter, what))
             continue
@@ -324,15 +335,26 @@ def _typed(
             raise WorkloadError(f"{what} (`{parameter.type}`) needs {wanted}")
         if isinstance(argument, PointerArgument):
             found.append(argument)
-            continue
-        dtype = types.parameter_dtype(scene.document, kernel, parameter, template)
-        if dtype is None or dtypes.base(dtype)[1] > 1 or dtypes.is_raw(dtype):
-            raise WorkloadError(f"{what} is a `{parameter.type}` passed by value, which a plan cannot pass yet")
-        found.append(convert(argument, dtype))
+        elif dtype is not None:
+            found.append(convert(argument, dtype))
     return tuple(found)
 
 
-def _texture(argument: PointerArgument | TextureArgument | int | float, parameter: Parameter, what: str) -> Argument:
+def _is_number(dtype: str | None) -> bool:
+    return dtype is not None and dtypes.base(dtype)[1] == 1 and not dtypes.is_raw(dtype)
+
+
+def _layout(document: Document, kernel: Kernel, parameter: Parameter, template: tuple[str, ...]) -> Layout:
+    what = f"parameter `{parameter.name}` of `{kernel.name}`"
+    if parameter.pointer_depth:
+        raise WorkloadError(f"{what} (`{parameter.type}`) needs a buffer")
+    try:
+        return parameter_layout(document, kernel, parameter, template)
+    except LayoutError as error:
+        raise WorkloadError(f"{what}: {error.message}") from None
+
+
+def _texture(argument: Value, parameter: Parameter, what: str) -> Argument:
     wanted = types.is_texture(parameter)
     if not isinstance(argument, TextureArgument):
         kind = "surface" if wanted == textures.SURFACE else "texture"
@@ -346,11 +368,10 @@ def _texture(argument: PointerArgument | TextureArgument | int | float, paramete
     return argument
 
 
-def _all_pointers(
-    launch: Launch, arguments: list[PointerArgument | TextureArgument | int | float]
-) -> tuple[Argument, ...]:
-    found: list[Argument] = [one for one in arguments if isinstance(one, PointerArgument | TextureArgument)]
-    if len(found) < len(arguments):
+def _all_pointers(launch: Launch, value_of: Callable[[Expression], Value]) -> tuple[Argument, ...]:
+    told = [None if argument.op == "record" else value_of(argument) for argument in launch.arguments]
+    found: list[Argument] = [one for one in told if isinstance(one, PointerArgument | TextureArgument)]
+    if len(found) < len(told):
         raise WorkloadError(f"`{launch.kernel}` takes scalars: their types need the document that defines it")
     return tuple(found)
 

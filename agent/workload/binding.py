@@ -51,7 +51,29 @@ class TextureArgument:
     view: View
 
 
-Argument = PointerArgument | ValueArgument | TextureArgument
+@frozen
+class Placed:
+    """A member of a struct, ``offset`` bytes from its start."""
+
+    offset: int
+    held: PointerArgument | ValueArgument | TextureArgument
+
+
+@frozen
+class RecordArgument:
+    """A struct of ``nbytes`` passed by value; all bytes but those of its ``members`` are zero."""
+
+    nbytes: int
+    alignment: int
+    members: tuple[Placed, ...]
+
+
+Argument = PointerArgument | ValueArgument | TextureArgument | RecordArgument
+
+
+def within(argument: Argument) -> tuple[Placed, ...]:
+    """What an argument passes, each at its place: itself, or the members of a struct."""
+    return argument.members if isinstance(argument, RecordArgument) else (Placed(0, argument),)
 
 
 @frozen

@@ -38,7 +38,9 @@ class Expression:
 
     ``op`` is ``number`` (``value`` is the number; ``single`` marks a ``float``), ``name`` (``value`` is the name),
     ``cast`` and ``sizeof`` (``value`` is the element type), ``call`` (``value`` is the function), or an operator over
-    ``operands``; unary operators are ``neg``, ``not`` and ``~``.
+    ``operands``; unary operators are ``neg``, ``not`` and ``~``. ``record`` is no number but a struct passed by value,
+    ``{.scale = 0.5, .data = x}``: its members are ``operands``, and ``value`` names them, ``scale,data``, or is None
+    where they stand in order.
     """
 
     op: str
@@ -61,6 +63,18 @@ class Expression:
     def parse(text: str) -> "Expression":
         """The expression that ``text`` writes. Raises ExpressionError with the column of the first fault."""
         return parse(text)
+
+    @staticmethod
+    def parse_argument(text: str) -> "Expression":
+        """The argument of a launch that ``text`` writes: an expression, or members of a struct in braces."""
+        from agent.workload.grammar import parse_argument
+
+        return parse_argument(text)
+
+    def members(self) -> "tuple[tuple[str, Expression], ...]":
+        """(name, value) of each member of a ``record``; names are empty where members stand in order."""
+        told = str(self.value).split(",") if self.value else [""] * len(self.operands)
+        return tuple(zip(told, self.operands, strict=True))
 
     def evaluate(self, names: Mapping[str, int | float]) -> int | float:
         """The value at these names. Raises ExpressionError for an unknown name or what C leaves undefined."""
@@ -103,6 +117,12 @@ def name(text: str) -> Expression:
     return Expression("name", (), text)
 
 
+def record(members: "list[tuple[str, Expression]]") -> Expression:
+    """A struct of these members; their names are all empty where they stand in order."""
+    named = any(called for called, _ in members)
+    return Expression("record", tuple(held for _, held in members), ",".join(n for n, _ in members) if named else None)
+
+
 def parse(text: str) -> Expression:
     """See :meth:`Expression.parse`."""
     from agent.workload.grammar import parse_text
@@ -116,7 +136,7 @@ def build(
     """A node with its constants folded and neutral elements dropped."""
     parts = tuple(operands)
     plain = Expression(op, parts, value)
-    if op in ("number", "name"):
+    if op in ("number", "name", "record"):
         return plain
     if all(part.op == "number" for part in parts):
         return _folded(plain)
@@ -160,7 +180,7 @@ def kind(expression: Expression, names: Mapping[str, int | float] | None = None)
         return arithmetic.typed((names or {}).get(str(value), 0)).kind
     if op == "cast":
         return arithmetic.kind_of_type(str(value))
-    if op in arithmetic.INTEGER_RESULT:
+    if op in arithmetic.INTEGER_RESULT or op == "record":
         return arithmetic.INT
     kinds = [kind(part, names) for part in (parts[1:] if op == "?" else parts)]
     return arithmetic.result_kind(str(value), kinds) if op == "call" else max(kinds)
@@ -178,6 +198,8 @@ def _evaluate(expression: Expression, names: Mapping[str, int | float]) -> Typed
             return arithmetic.typed(names[str(expression.value)])
         if op == "sizeof":
             return arithmetic.size_of(str(expression.value))
+        if op == "record":
+            raise ExpressionError(f"`{expression}` is a struct, and a number is needed")
         if op in _LAZY:
             return _LAZY[op](parts, names)
         values = [_evaluate(part, names) for part in parts]
@@ -222,6 +244,9 @@ def _text(expression: Expression) -> str:
         return f"{value}({', '.join(map(_text, parts))})"
     if op == "cast":
         return f"({dtypes.c_name(str(value))}){_wrapped(parts[0], _UNARY)}"
+    if op == "record":
+        told = (f".{named} = {_text(part)}" if named else _text(part) for named, part in expression.members())
+        return "{" + ", ".join(told) + "}"
     if len(parts) == 1:
         return {"neg": "-", "not": "!", "~": "~"}[op] + _wrapped(parts[0], _PRIMARY)
     level = PRECEDENCE[op]
@@ -238,6 +263,6 @@ def _wrapped(expression: Expression, level: int) -> str:
 def _level(expression: Expression) -> int:
     if expression.op == "number":
         return _UNARY if _text(expression).startswith("-") else _PRIMARY
-    if expression.op in ("name", "sizeof", "call"):
+    if expression.op in ("name", "sizeof", "call", "record"):
         return _PRIMARY
     return _UNARY if expression.op == "cast" or len(expression.operands) == 1 else PRECEDENCE[expression.op]

@@ -1,26 +1,35 @@
 """Text -> Expression: a tokenizer and a precedence climber, for text that nobody vetted."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from agent.workload import arithmetic, dtypes
-from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, name, number
+from agent.workload.expression import PRECEDENCE, Expression, ExpressionError, build, name, number, record
 
 MAX_LENGTH = 2000
+MAX_ARGUMENT = 16_000
 _MAX_NESTING = 60
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number> 0[xX][0-9a-fA-F']+[uUlLzZ]*
+      (?P<member> \.\s*[A-Za-z_]\w*\s*=(?!=) )
+    | (?P<number> 0[xX][0-9a-fA-F']+[uUlLzZ]*
                 | 0[bB][01']+[uUlLzZ]*
                 | (?:\d[\d']*\.?[\d']*|\.\d[\d']*)(?:[eE][+-]?\d+)?[fFuUlLzZ]* )
     | (?P<name> [A-Za-z_]\w*(?:\s*(?:::|\.|->)\s*[A-Za-z_]\w*)* )
-    | (?P<op> \|\||&&|==|!=|<=|>=|<<|>>|[-+*/%<>!~?:(),&|^] )
+    | (?P<op> \|\||&&|==|!=|<=|>=|<<|>>|[-+*/%<>!~?:(),&|^{}] )
     )""",
     re.VERBOSE,
 )
 
-_KNOWN = {"true": number(1), "false": number(0), "INFINITY": number(float("inf"))}
+_KNOWN = {
+    "true": number(1),
+    "false": number(0),
+    "nullptr": number(0),
+    "NULL": number(0),
+    "INFINITY": number(float("inf")),
+}
 
 
 class _Token(NamedTuple):
@@ -31,12 +40,22 @@ class _Token(NamedTuple):
 
 def parse_text(text: str) -> Expression:
     """The expression that ``text`` writes. Raises ExpressionError with the column of the first fault."""
-    if len(text) > MAX_LENGTH:
-        raise ExpressionError(f"the expression has {len(text)} characters; at most {MAX_LENGTH} are read")
+    return _whole_text(text, MAX_LENGTH, lambda reader: reader.expression(1))
+
+
+def parse_argument(text: str) -> Expression:
+    """The same for what a launch passes, which may be members of a struct: ``{.scale = 0.5, .data = x}``."""
+    longest = MAX_ARGUMENT if text.lstrip().startswith("{") else MAX_LENGTH
+    return _whole_text(text, longest, lambda reader: reader.argument())
+
+
+def _whole_text(text: str, longest: int, read: "Callable[[_Reader], Expression]") -> Expression:
+    if len(text) > longest:
+        raise ExpressionError(f"the expression has {len(text)} characters; at most {longest} are read")
     reader = _Reader(text)
     if reader.kind == "end":
         raise ExpressionError("expected an expression, found nothing")
-    result = reader.expression(1)
+    result = read(reader)
     if reader.kind != "end":
         reader.fail("expected an operator or the end")
     return result
@@ -82,6 +101,33 @@ class _Reader:
         if self.current != text:
             self.fail(f"expected `{text}`")
         self.at += 1
+
+    def argument(self) -> Expression:
+        if self.current != "{":
+            return self.expression(1)
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING:
+            raise ExpressionError("the struct is too deeply nested")
+        self.take()
+        found: list[tuple[str, Expression]] = []
+        while self.current != "}":
+            if found:
+                self.expect(",")
+                if self.current == "}":
+                    break
+            found.append(self.member())
+        self.take()
+        self.nesting -= 1
+        told = [called for called, _ in found if called]
+        if len(told) not in (0, len(found)):
+            raise ExpressionError(f"either all members have a name or none has one in `{self.text}`")
+        if len(set(told)) < len(told):
+            raise ExpressionError(f"a member is told twice in `{self.text}`")
+        return record(found)
+
+    def member(self) -> tuple[str, Expression]:
+        called = self.take().strip(".=") if self.kind == "member" else ""
+        return called, self.argument()
 
     def expression(self, level: int) -> Expression:
         self.nesting += 1

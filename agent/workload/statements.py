@@ -98,7 +98,7 @@ def read_statements(text: str, kernel: str, origin: Origin, first_line: int | No
     )
 
 
-_HOLE = re.compile(r"(?:^|[=\[(,:;<+*/%&|-])[ \t]*\?(?=[ \t]*(?:$|[\]),;>+*/%&|-]))", re.M)
+_HOLE = re.compile(r"(?:^|[=\[(,:;<+*/%&|{-])[ \t]*\?(?=[ \t]*(?:$|[\]),;>}+*/%&|-]))", re.M)
 
 
 def _filled(text: str, first_line: int | None) -> None:
@@ -179,6 +179,12 @@ class _Reader:
         except ExpressionError as error:
             self.fail(f"{what}: {error}")
 
+    def argument(self, text: str) -> Expression:
+        try:
+            return Expression.parse_argument(text)
+        except ExpressionError as error:
+            self.fail(f"argument: {error}")
+
     def name(self, what: str) -> str:
         match = re.compile(rf"[^\S\n]*({_NAME})").match(self.text, self.at)
         if not match:
@@ -215,7 +221,7 @@ class _Reader:
             self.three(configuration[0], "grid"),
             self.three(configuration[1], "block"),
             self.expression(configuration[2], "shared bytes") if len(configuration) == 3 else number(0),
-            tuple(self.expression(argument, "argument") for argument in arguments),
+            tuple(self.argument(argument) for argument in arguments),
         )
 
     def three(self, text: str, what: str) -> tuple[Expression, Expression, Expression]:

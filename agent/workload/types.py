@@ -67,18 +67,30 @@ def c_dtype(document: Document, text: str) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _in_file(source: bytes, text: str) -> str | None:
-    plain = _plain(source)
+    plain = uncommented(source)
     name = _resolved(plain, text)
     if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
         return dtypes.from_c_type(name)
     return dtypes.from_c_type(name) or _enum(plain, name) or _struct(plain, name)
 
 
+def named(source: bytes, text: str) -> tuple[str, str | None]:
+    """The name that ``text`` stands for in ``source``, aliases followed, and its element type where it is a number, one
+    of CUDA's vectors or an enumeration."""
+    plain = uncommented(source)
+    name = _resolved(plain, text)
+    found = dtypes.from_c_type(name)
+    if found is None and re.fullmatch(r"[A-Za-z_]\w*(\s*::\s*\w+)*", name):
+        found = _enum(plain, name.split("::")[-1].strip())
+    return name, found
+
+
 def _enum(plain: str, name: str) -> str | None:
     """The underlying type of an enumeration."""
-    found = re.search(rf"\benum\s+(?:(?:class|struct)\s+)?{name}\s*(?::\s*([\w: ]+?)\s*)?\{{", plain)
-    if found is not None:
-        return dtypes.from_c_type(found[1]) if found[1] else "i32"
+    found = set(re.findall(rf"\benum\s+(?:(?:class|struct)\s+)?{name}\s*(?::\s*([\w: ]+?)\s*)?\{{", plain))
+    if found:
+        underlying = found.pop()
+        return None if found else dtypes.from_c_type(underlying) if underlying else "i32"
     return "i32" if re.search(rf"\btypedef\s+enum\b\s*\w*\s*\{{[^{{}}]*\}}\s*{name}\s*;", plain) else None
 
 
@@ -96,7 +108,7 @@ def _resolved(plain: str, text: str) -> str:
 
 
 @functools.lru_cache(maxsize=4)
-def _plain(source: bytes) -> str:
+def uncommented(source: bytes) -> str:
     """The text without comments."""
     text = source.decode("utf-8", "replace")
     return re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: " " + "\n" * match[0].count("\n"), text, flags=re.S)
@@ -141,7 +153,7 @@ def _members(plain: str, text: str) -> list[tuple[str, int]] | None:
     return found
 
 
-def _alignment(dtype: str) -> int:
+def alignment_of(dtype: str) -> int:
     """CUDA aligns vectors of two and four lanes to their size, up to 16 bytes; all else to one lane."""
     scalar, lanes = dtypes.base(dtype)
     width = dtypes.size_of(scalar)
@@ -151,9 +163,9 @@ def _alignment(dtype: str) -> int:
 def _layout(fields: list[tuple[str, int]], forced: int) -> str:
     offset = 0
     for dtype, count in fields:
-        align = _alignment(dtype)
+        align = alignment_of(dtype)
         offset = -(-offset // align) * align + dtypes.size_of(dtype) * count
-    alignment = max(forced, *(_alignment(dtype) for dtype, _ in fields))
+    alignment = max(forced, *(alignment_of(dtype) for dtype, _ in fields))
     size = -(-offset // alignment) * alignment
     scalars = {dtypes.base(dtype)[0] for dtype, _ in fields}
     lanes = sum(dtypes.base(dtype)[1] * count for dtype, count in fields)

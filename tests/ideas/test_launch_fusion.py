@@ -175,6 +175,14 @@ def test_layout_and_scope() -> None:
 
 SHIFTED = RELU.replace("y[i], 0.0f", "y[n - 1 - i], 0.0f")
 REFUSED = {
+    "in a struct": (
+        file(
+            second="struct P { float low; const float* r; };\n"
+            + RELU.replace("int n)", "int n, P p)").replace("0.0f", "p.low"),
+            then="second<<<(rows * cols + 127) / 128, 128>>>(y, rows * cols, {0, y})",
+        ),
+        "second is handed buffers in a struct",
+    ),
     "alone": (file(then="first<<<dim3((cols + 63) / 64, rows), 64>>>(x, y, rows, cols)"), "exactly once"),
     "something between": (file(between="fill     y 0"), "no launch of another kernel"),
     "other buffer": (file(then="second<<<(rows * cols + 127) / 128, 128>>>(z, rows * cols)"), "works on nothing"),

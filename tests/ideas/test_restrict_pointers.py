@@ -64,6 +64,13 @@ def test_what_is_marked_is_left_alone() -> None:
 REFUSED = {
     "one buffer": (stretch(arguments="y, scale, y, n"), "x and y may be handed the same buffer"),
     "a part of it": (stretch(arguments="y + 4, scale, y, n"), "may be handed the same buffer"),
+    "one buffer in a struct": (
+        "struct P { int n; const float* at; };\n"
+        + stretch(
+            arguments="{n, x}, scale, x + 1, n - 1", signature="P p, const float* scale, float* y, int n"
+        ).replace("x[i]", "p.at[i]"),
+        "y and a pointer in a struct may be handed the same buffer",
+    ),
     "no store before": (stretch("if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] * scale[0];"), "no load"),
     "its own element": (
         stretch("for (int i = 0; i < n; ++i) y[i] += 1.0f;", "y, n", "float* y, int n"),

@@ -16,6 +16,8 @@ template <typename T, int N> __global__ void scale(T* x, T factor, int n) { x[n]
 __global__ void step(const float* a, float* b, int n, unsigned char small, bool flag, half h) { b[0] = a[0]; }
 struct P { float x, y; };
 __global__ void by_value(P p, float* x) { x[0] = p.x; }
+struct D : P {};
+__global__ void based(D p) {}
 __global__ void nested(float** rows) { rows[0][0] = 1; }
 """
 )
@@ -113,7 +115,8 @@ def test_sizes_may_be_chosen_and_buffers_follow() -> None:
         ("step<<<1, 1>>>(a, b, a, 1, 1, 1)", "needs a number"),
         ("step<<<1, 1>>>(a, b)", "takes 6 arguments, the plan passes 2"),
         ("other<<<1, 1>>>(a)", "no kernel 'other'"),
-        ("by_value<<<1, 1>>>(3, a)", "`P` passed by value"),
+        ("by_value<<<1, 1>>>(3, a)", "is a struct (`P`), and `3` is one value: write `{.x = ?, .y = ?}`"),
+        ("based<<<1, 1>>>({})", "`p` of `based`: the layout of `D` is not followed: it has a base class"),
         ("nested<<<1, 1>>>(a)", "pointer to pointers"),
         ("step<<<n / 0, 1>>>(a, b, 1, 1, 1, 1)", "division by zero"),
         ("step<<<1, 1>>>(a, b, 1e30, 1, 1, 1)", "does not fit"),

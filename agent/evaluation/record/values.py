@@ -9,10 +9,8 @@ from cattrs.strategies import configure_tagged_union
 from agent.evaluation.plain import converter, finite
 from agent.evaluation.record.form import SCHEMA, Record
 from agent.workload.expression import Expression
+from agent.workload.grammar import MAX_ARGUMENT
 from agent.workload.plan import Plan, Repeat, Step
-
-_LONGEST = 2000
-"""Characters of an expression."""
 
 
 class RecordError(Exception):
@@ -35,9 +33,9 @@ def _number(value: Any, _: Any) -> float:
 
 
 def _expression(text: Any, _: Any) -> Expression:
-    if type(text) is not str or len(text) > _LONGEST:
+    if type(text) is not str or len(text) > MAX_ARGUMENT:
         raise TypeError("expression expected")
-    return Expression.parse(text)
+    return Expression.parse_argument(text)
 
 
 def _strict() -> cattrs.Converter:

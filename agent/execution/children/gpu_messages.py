@@ -1,5 +1,7 @@
 """What a GPU runner is told, and what it answers."""
 
+from collections.abc import Mapping
+
 from attrs import field, frozen
 
 from agent.workload.textures import View
@@ -65,14 +67,34 @@ class Region:
 
 
 @frozen
+class Inside:
+    """The address of ``region`` plus ``offset``, ``at`` bytes into a struct."""
+
+    at: int
+    region: str
+    offset: int
+
+
+@frozen
 class Argument:
     """The address of ``region`` plus ``offset``, the texture or surface object ``view`` over it, or the bytes of a
-    value."""
+    value, with the addresses in a struct put in."""
 
     region: str | None
     offset: int
     value: bytes
     view: View | None = None
+    inside: tuple[Inside, ...] = ()
+
+    def packed(self, addresses: Mapping[str, int]) -> bytes:
+        """The bytes that the kernel's parameter holds, with regions at these addresses; a view has none before it is
+        made."""
+        if self.region is not None:
+            return (addresses[self.region] + self.offset).to_bytes(8, "little")
+        whole = bytearray(self.value)
+        for one in self.inside:
+            whole[one.at : one.at + 8] = (addresses[one.region] + one.offset).to_bytes(8, "little")
+        return bytes(whole)
 
 
 @frozen

@@ -305,10 +305,8 @@ def _launch(ground: Ground, step: LaunchStep, module: int, addresses: dict[str, 
 
 
 def _value(argument: Argument, addresses: dict[str, int], shown: list[Shown]) -> bytes:
-    if argument.region is None:
-        return argument.value
-    if argument.view is None:
-        return word(addresses[argument.region] + argument.offset)
+    if argument.region is None or argument.view is None:
+        return argument.packed(addresses)
     address = addresses[argument.region]
     known = next((one for one in shown if (one.view, one.address) == (argument.view, address)), None)
     if known is None:

@@ -248,11 +248,7 @@ def _shown(step: say.LaunchStep, memory: Memory) -> dict[int, Shown]:
 
 
 def _bytes(argument: say.Argument, memory: Memory, shown: Shown | None = None) -> bytes:
-    if shown is not None:
-        return shown.handle.to_bytes(8, "little")
-    if argument.region is None:
-        return argument.value
-    return (memory.addresses[argument.region] + argument.offset).to_bytes(8, "little")
+    return shown.handle.to_bytes(8, "little") if shown is not None else argument.packed(memory.addresses)
 
 
 def _overwritten(runtime: Any, memory: Memory) -> tuple[tuple[str, int], ...]:

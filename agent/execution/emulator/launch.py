@@ -33,7 +33,7 @@ from agent.execution.emulator.shared import Region, Shared
 from agent.execution.emulator.texture_objects import handle_of
 from agent.execution.emulator.values import Initial, Values
 from agent.execution.emulator.watch import Totals, Watch
-from agent.workload.binding import Argument, BoundLaunch, PointerArgument, TextureArgument
+from agent.workload.binding import Argument, BoundLaunch, PointerArgument, RecordArgument, TextureArgument
 
 if TYPE_CHECKING:
     from agent.execution.emulator.shadow import TwinRun
@@ -88,20 +88,29 @@ def parameter_bytes(
 def _packed(
     kernel: Kernel, parameter: Variable, argument: Argument, buffers: Mapping[str, Buffer], memory: Memory
 ) -> bytes:
-    if isinstance(argument, TextureArgument):
-        packed = handle_of(memory, buffers, argument.view).to_bytes(8, "little")
-    elif isinstance(argument, PointerArgument):
-        if argument.buffer not in buffers:
-            raise Refused(f"the launch of {kernel.name} passes the buffer '{argument.buffer}', which has no contents")
-        value = buffers[argument.buffer].address + argument.offset
-        packed = (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
-    else:
-        packed = scalar_bytes(argument.dtype, argument.value)
+    packed = _argument_bytes(kernel, argument, buffers, memory)
     if len(packed) != parameter.nbytes:
         raise Refused(
             f"parameter {parameter.name} of {kernel.name} has {parameter.nbytes} bytes, the argument {len(packed)}"
         )
     return packed
+
+
+def _argument_bytes(kernel: Kernel, argument: Argument, buffers: Mapping[str, Buffer], memory: Memory) -> bytes:
+    if isinstance(argument, TextureArgument):
+        return handle_of(memory, buffers, argument.view).to_bytes(8, "little")
+    if isinstance(argument, RecordArgument):
+        whole = bytearray(argument.nbytes)
+        for member in argument.members:
+            held = _argument_bytes(kernel, member.held, buffers, memory)
+            whole[member.offset : member.offset + len(held)] = held
+        return bytes(whole)
+    if isinstance(argument, PointerArgument):
+        if argument.buffer not in buffers:
+            raise Refused(f"the launch of {kernel.name} passes the buffer '{argument.buffer}', which has no contents")
+        value = buffers[argument.buffer].address + argument.offset
+        return (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
+    return scalar_bytes(argument.dtype, argument.value)
 
 
 def scalar_bytes(dtype: str, value: int | float) -> bytes:

@@ -1,5 +1,6 @@
 """A device request as the job that a GPU runner understands."""
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 
@@ -7,18 +8,20 @@ import numpy as np
 from attrs import evolve
 
 from agent.execution.children import gpu_messages as say
+from agent.execution.compiler.result import Build
 from agent.execution.device import Image, Poison, Recipe, Request
 from agent.workload.binding import (
+    Argument,
     BoundCopy,
     BoundFill,
     BoundLaunch,
     BoundStep,
     PointerArgument,
+    RecordArgument,
     TextureArgument,
     ValueArgument,
 )
 from agent.workload.forms import NUMBERS
-from agent.workload.textures import View
 
 CHUNK = 64 << 20
 
@@ -35,6 +38,9 @@ def make_job(request: Request, support: bytes = b"", exact: bool = False) -> say
     names = {image.name for image in request.images}
     for name in request.outputs:
         _known(name, names, "an output")
+    for step in request.steps:
+        if isinstance(step, BoundLaunch):
+            _check_structs(step, build)
     regions = tuple(_region(image, build.symbols, names) for image in request.images)
     if exact:
         regions = tuple(evolve(region, fill=None, offset=region.offset if region.alias else 0) for region in regions)
@@ -85,19 +91,37 @@ def make_step(
 
 
 def _launch(step: BoundLaunch, entry: str, names: set[str]) -> say.LaunchStep:
-    arguments = tuple(
-        say.Argument(_known(item.buffer, names, f"an argument of {step.kernel}"), item.offset, b"")
-        if isinstance(item, PointerArgument)
-        else _view(item.view, names, step.kernel)
-        if isinstance(item, TextureArgument)
-        else say.Argument(None, 0, pack(item))
-        for item in step.arguments
-    )
+    arguments = tuple(_argument(item, names, f"an argument of {step.kernel}") for item in step.arguments)
     return say.LaunchStep(entry, step.kernel, step.grid, step.block, step.shared, arguments)
 
 
-def _view(view: View, names: set[str], kernel: str) -> say.Argument:
-    return say.Argument(_known(view.buffer, names, f"an argument of {kernel}"), 0, b"", view)
+def _argument(item: Argument, names: set[str], what: str) -> say.Argument:
+    if isinstance(item, PointerArgument):
+        return say.Argument(_known(item.buffer, names, what), item.offset, b"")
+    if isinstance(item, TextureArgument):
+        return say.Argument(_known(item.view.buffer, names, what), 0, b"", item.view)
+    if isinstance(item, ValueArgument):
+        return say.Argument(None, 0, pack(item))
+    whole, inside = bytearray(item.nbytes), list[say.Inside]()
+    for member in item.members:
+        if isinstance(member.held, PointerArgument):
+            inside.append(say.Inside(member.offset, _known(member.held.buffer, names, what), member.held.offset))
+        elif isinstance(member.held, ValueArgument):
+            packed = pack(member.held)
+            whole[member.offset : member.offset + len(packed)] = packed
+    return say.Argument(None, 0, bytes(whole), inside=tuple(inside))
+
+
+def _check_structs(step: BoundLaunch, build: Build) -> None:
+    """A card takes as many bytes of an argument as its kernel's parameter has: a struct of another size is no argument
+    for it."""
+    entry = re.escape(build.entries.get(step.kernel, step.kernel))
+    found = re.search(rf"\.entry\s+{entry}\s*\(([^()]*)\)", build.ptx)
+    declared = found[1].split(",") if found else []
+    for parameter, item in zip(declared, step.arguments, strict=False):
+        size = re.search(r"\[(\d+)\]\s*$", parameter)
+        if isinstance(item, RecordArgument) and size and int(size[1]) != item.nbytes:
+            raise BadRequest(f"a struct of {item.nbytes} bytes is passed to {step.kernel}, which takes {size[1]}")
 
 
 def _known(name: str, names: set[str], what: str) -> str:

@@ -3,6 +3,7 @@
 from itertools import combinations
 
 from agent.analysis.symbols import Symbol
+from agent.ideas.buffers import handed, in_structs
 from agent.ideas.elements.buffers import apart
 from agent.ideas.view import View
 from agent.source.edits import Edit
@@ -18,6 +19,10 @@ def all_apart(view: View) -> str | None:
     for one, other in combinations(pointers(view), 2):
         if not apart(view, one, other):
             return f"{one.name} and {other.name} may be handed the same buffer"
+    hidden = frozenset[str]().union(*(in_structs(launch, view) for launch in view.launches))
+    for one in pointers(view):
+        if any(handed(view, one.name, launch) & hidden for launch in view.launches):
+            return f"{one.name} and a pointer in a struct may be handed the same buffer"
     if any(one.space == "parameter" and one.pointer > 1 for one in view.facts.symbols.all()):
         return "a parameter points at pointers"
     return None

@@ -6,6 +6,7 @@ from agent.analysis.accesses import Access
 from agent.analysis.facts import Facts, analyse
 from agent.analysis.patterns.elementwise import Elementwise, elementwise
 from agent.analysis.symbols import Symbol
+from agent.ideas.buffers import in_structs
 from agent.ideas.fusion.coverage import covers, polynomial, written
 from agent.ideas.terms import in_names
 from agent.ideas.view import AXES, View, evaluate, fixed_names, launches_kernel
@@ -77,6 +78,9 @@ def _facts(view: View, consumer: Kernel, launch: Launch) -> Facts:
 def _joined(view: View, first: Launch, second: Launch, consumer: Kernel, facts: Facts, work: Elementwise) -> Pair | str:
     given = {p.name: str(a) for p, a in zip(consumer.parameters, second.arguments, strict=False) if p.pointer_depth}
     own = {p.name: str(a) for p, a in zip(view.kernel.parameters, first.arguments, strict=False) if p.pointer_depth}
+    for launch, kernel in ((first, view.kernel), (second, consumer)):
+        if in_structs(launch, view):
+            return f"{kernel.name} is handed buffers in a struct, and what it does with them is not followed"
     stores = [access for access in view.facts.accesses if access.writes and access.space not in ("local", "shared")]
     for store in stores:
         shared = [

@@ -4,6 +4,7 @@ from attrs import frozen
 
 from agent.analysis.affine import Atom, number, unknown
 from agent.analysis.patterns.doubling_step import DoublingStep, doubling_step
+from agent.ideas.buffers import in_structs
 from agent.ideas.view import View, evaluate, launches_kernel
 from agent.workload.dtypes import from_c_type
 from agent.workload.expression import Expression, ExpressionError
@@ -56,6 +57,8 @@ def scan_loop(view: View) -> Scan | str:
 
 
 def _checked(view: View, step: DoublingStep, repeat: Repeat, launch: Launch, swap: Swap) -> Scan | str:
+    if in_structs(launch, view):
+        return "the launch hands on buffers in a struct, and what the kernel does with them is not followed"
     places = {one.name: at for at, one in enumerate(view.kernel.parameters)}
     given = {one: launch.arguments[places[one.name]] for one in (step.source, step.target, step.count, step.distance)}
     if {str(given[step.source]), str(given[step.target])} != {swap.first, swap.second}:

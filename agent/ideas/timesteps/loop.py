@@ -2,6 +2,7 @@
 
 from attrs import evolve, frozen
 
+from agent.ideas.buffers import in_structs
 from agent.ideas.view import View, launches_kernel
 from agent.workload.expression import Expression, build, number
 from agent.workload.plan import Launch, Plan, Repeat, Step, Swap
@@ -30,6 +31,8 @@ def time_loop(view: View) -> TimeLoop | str:
             continue
         if step.count is None or step.start is not None:
             return none
+        if in_structs(launch, view):
+            return "the launch hands on buffers in a struct, and what the kernel does with them is not followed"
         if step.variable is not None and any(step.variable in part.names for part in _expressions(launch)):
             return "the launch hangs on the number of the time step"
         names = {str(given): p.name for p, given in zip(view.kernel.parameters, launch.arguments, strict=False)}

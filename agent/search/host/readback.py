@@ -14,6 +14,7 @@ from agent.workload.binding import (
     BoundLaunch,
     BoundStep,
     PointerArgument,
+    RecordArgument,
     TextureArgument,
 )
 from agent.workload.errors import WorkloadError
@@ -62,6 +63,8 @@ def _bound(document: Document, workload: Workload, plan: Plan) -> tuple[object, 
 def _argument(one: Argument, known: Callable[[str], str]) -> object:
     if isinstance(one, TextureArgument):
         return evolve(one.view, buffer=known(one.view.buffer))
+    if isinstance(one, RecordArgument):
+        return tuple((member.offset, _argument(member.held, known)) for member in one.members)
     return (known(one.buffer), one.offset) if isinstance(one, PointerArgument) else (one.dtype, one.value)
 
 

@@ -40,6 +40,8 @@ class Speller:
 
     def text(self, expression: Expression) -> str:
         """Raises Inexpressible where a name cannot be told here."""
+        if expression.op == "record" and expression not in self.same:
+            raise Inexpressible(f"{self.place} passes a struct, whose new contents are not written into host code")
         return self.same.get(expression) or self._written(expression, wide=False)
 
     def dims(self, grid: Grid) -> str:

@@ -35,10 +35,13 @@ _texts = st.recursive(
     max_leaves=6,
 )
 expressions = _texts.map(Expression.parse)
+_records = st.dictionaries(_names, expressions, max_size=2).map(
+    lambda held: Expression("record", tuple(held.values()), ",".join(held) or None)
+)
 _floats = st.floats(allow_nan=False)
 _three = st.tuples(expressions, expressions, expressions)
 _simple = (
-    st.builds(Launch, _names, _three, _three, expressions, st.lists(expressions, max_size=3).map(tuple))
+    st.builds(Launch, _names, _three, _three, expressions, st.lists(expressions | _records, max_size=3).map(tuple))
     | st.builds(Swap, _names, _names)
     | st.builds(Fill, _names, st.integers(0, 255))
     | st.builds(Copy, _names, _names)

@@ -7,11 +7,20 @@ import time
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from agent.execution.compiler import Build, Options, compile_slice
 from agent.execution.device import Answer, Image, Parts, Poison, Recipe, Request
 from agent.execution.gpu import Gpu, runners
-from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, PointerArgument, ValueArgument
+from agent.workload.binding import (
+    BoundCopy,
+    BoundFill,
+    BoundLaunch,
+    Placed,
+    PointerArgument,
+    RecordArgument,
+    ValueArgument,
+)
 from tests.execution.slices import HandSlice
 
 pytestmark = pytest.mark.gpu
@@ -281,3 +290,29 @@ def test_the_waiting_runner_is_let_go_when_idle(gpu: Gpu, build: Build, monkeypa
     time.sleep(2.5)
     assert gpu.runners.count == 0 and not any(child.alive for child in waiting if child is not None)
     assert is_sum(add(gpu, build))
+
+
+def test_a_struct_by_value(gpu: Gpu) -> None:
+    """Its pointers are the card's own addresses, in every place where a job is launched: plain and under a tool."""
+    source = """
+    struct Inner { char tag; const float* in; };
+    struct P { short turns; Inner inner; double scale; float* out; int n; float3 v; };
+    __global__ void k(P p) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < p.n) p.out[i] = p.scale * p.inner.in[i] + p.inner.tag + p.v.z + p.turns;
+    }
+    """
+    made = compile_slice(HandSlice(source, ("k",)), Options(arch=gpu.arch))
+    assert isinstance(made, Build), made
+    members = (
+        Placed(0, ValueArgument("i16", -2)), Placed(8, ValueArgument("i8", 3)), Placed(16, PointerArgument("a", 16)),
+        Placed(24, ValueArgument("f64", 0.25)), Placed(32, PointerArgument("c")),
+        Placed(40, ValueArgument("i32", N - 4)), Placed(52, ValueArgument("f32", 1.5)),
+    )  # fmt: skip
+    step = BoundLaunch("k", (-(-N // 128), 1, 1), (128, 1, 1), 0, (RecordArgument(56, 8, members),))
+    images = (Image("a", 4 * N, floats(np.arange(N))), Image("c", 4 * N, Poison()))
+    answer = run(gpu, made, (step,), images)
+    assert answer.status == "ok", answer.message
+    assert np.array_equal(answer.outputs["c"].view(np.float32)[: N - 4], np.arange(4, N) * np.float32(0.25) + 2.5)
+    short = evolve(step, arguments=(RecordArgument(64, 8, members),))
+    assert "takes 56" in run(gpu, made, (short,), images).message
