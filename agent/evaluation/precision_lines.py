@@ -20,6 +20,7 @@ from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.values import EPSILON, SMALLEST, lane_mask
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, ShadowLine
+from agent.execution.emulator.shadow_reach import NOTICED
 from agent.source.kernel import Kernel
 from agent.workload.binding import Bound, BoundBuffer, BoundFill
 from agent.workload.dtypes import base
@@ -33,14 +34,12 @@ BLOCKS = (3, 1)
 
 MOST_LAUNCHES = 24
 
-NOTICED = 4.0
-"""Units in the last place: a few operations cost as much."""
-
 
 @frozen
 class LineErrors:
     """Errors of the ``results`` that a line hands on, in units in the last place of each: the ``largest``, the root
     mean square, and the largest that operands ``brought`` from other lines; threads that ``parted`` at a branch there.
+    ``reaching`` is the largest of a result whose error goes on to memory, and is not made up for on the way.
     """
 
     number: int
@@ -49,11 +48,12 @@ class LineErrors:
     rms: float
     brought: float
     parted: int
+    reaching: float = 0.0
 
     @property
     def grows(self) -> bool:
-        """Whether precision is lost on this line, and not only passed on."""
-        return self.largest >= NOTICED and self.largest >= 2 * self.brought
+        """Whether precision is lost on this line, and not only passed on, nor won back."""
+        return self.reaching >= NOTICED and self.reaching >= 2 * self.brought
 
 
 @frozen
@@ -82,7 +82,7 @@ class PrecisionLoss:
     @property
     def growing(self) -> tuple[LineErrors, ...]:
         """Lines on which precision is lost, the worst first."""
-        return tuple(sorted((line for line in self.lines if line.grows), key=lambda line: -line.largest))
+        return tuple(sorted((line for line in self.lines if line.grows), key=lambda line: -line.reaching))
 
 
 def precision_loss(
@@ -144,6 +144,7 @@ def _line(number: int, parts: Sequence[ShadowLine]) -> LineErrors:
         rms=(squares / max(1, results)) ** 0.5,
         brought=max(part.brought for part in parts),
         parted=sum(part.parted for part in parts),
+        reaching=max(part.reaching for part in parts),
     )
 
 

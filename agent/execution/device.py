@@ -148,7 +148,7 @@ class Fault:
 class LineCounters:
     """Counts for one source line of one kernel, summed over the warps that ran.
 
-    ``requests``: warp-wide global loads, stores and atomics; ``sectors``: 32-byte sectors they touched;
+    ``requests``: warp-wide global loads, stores and atomics (those of constant memory are none); ``sectors``: 32-byte sectors they touched;
     ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses
     and the passes they took (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts
     warp-instructions, ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those
@@ -286,7 +286,8 @@ class ShadowOutput:
 class ShadowLine:
     """Errors against the shadow of the ``results`` of one source line of one kernel, in units in the last place of each
     result: the ``largest``, the root mean square, and the largest that operands ``brought`` from other lines; and how
-    many threads ``parted`` there, by a branch that goes another way without rounding."""
+    many threads ``parted`` there, by a branch that goes another way without rounding. ``reaching``: the largest of a
+    result from which an error goes on to memory."""
 
     kernel: str
     file: str
@@ -296,6 +297,7 @@ class ShadowLine:
     rms: float
     brought: float
     parted: int
+    reaching: float = 0.0
 
 
 @frozen

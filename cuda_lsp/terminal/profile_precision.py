@@ -63,6 +63,6 @@ def _output(one: OutputErrors) -> str:
 def _line(one: LineErrors) -> str:
     since = f"from {units(one.brought)} to" if one.brought else "to"
     return (
-        f"line {one.number}: the error grows {since} {units(one.largest)} ulp of the result "
+        f"line {one.number}: the error grows {since} {units(one.reaching)} ulp of the result "
         f"({units(one.rms)} in the root mean square)"
     )

@@ -28,6 +28,7 @@ from agent.execution.emulator.shadow_cells import (
     scattered,
 )
 from agent.execution.emulator.shadow_planes import CODES, Plane
+from agent.execution.emulator.shadow_reach import NOTICED, reaching
 from agent.execution.emulator.sites import Site
 
 _TALLIES = ("count", "squares", "most", "brought", "parted")
@@ -35,14 +36,14 @@ _TALLIES = ("count", "squares", "most", "brought", "parted")
 
 @define(eq=False)
 class Tally:
-    """By site of one kernel: results seen, the sum of the squares of their errors and the largest, the largest error
+    """By site of a kernel: results seen, the sum of the squares of their errors and the largest, the largest error
     that operands brought from other lines, and lanes that parted there. Errors in units in the last place."""
 
-    sites: tuple[Site, ...]
+    kernel: Kernel
     totals: dict[str, Array] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.totals = {name: np.zeros(len(self.sites)) for name in _TALLIES}
+        self.totals = {name: np.zeros(len(self.kernel.sites)) for name in _TALLIES}
 
     def brought(self, site: Site, error: float) -> None:
         """An operand from another line had that error."""
@@ -58,21 +59,30 @@ class Tally:
     def lines(self, kernel: str) -> list[ShadowLine]:
         """The lines on which any number was computed, or lanes parted."""
         found: dict[tuple[str, int], dict[str, float]] = {}
-        for site in self.sites:
+        reaches = self._reaching()
+        for site in self.kernel.sites:
             here = {name: float(self.totals[name][site.index]) for name in _TALLIES}
+            here["reaching"] = here["most"] if reaches[site.index] else 0.0
             if here["count"] or here["parted"] or here["brought"]:
-                line = found.setdefault((site.file, site.line), dict.fromkeys(_TALLIES, 0.0))
+                line = found.setdefault((site.file, site.line), dict.fromkeys(here, 0.0))
                 for name in ("count", "squares", "parted"):
                     line[name] += here[name]
-                for name in ("most", "brought"):
+                for name in ("most", "brought", "reaching"):
                     line[name] = max(line[name], here[name])
         return [
             ShadowLine(
                 kernel, *place, int(one["count"]), one["most"], (one["squares"] / max(1.0, one["count"])) ** 0.5,
-                one["brought"], int(one["parted"]),
+                one["brought"], int(one["parted"]), one["reaching"],
             )
             for place, one in sorted(found.items())
         ]  # fmt: skip
+
+    def _reaching(self) -> Array:
+        most = self.totals["most"]
+        if not (most >= NOTICED).any():
+            return np.zeros(len(most), bool)
+        kernel = self.kernel
+        return reaching(kernel.sites, kernel.code.items, kernel.users, self.totals["count"], most)
 
 
 @define(eq=False)
@@ -89,7 +99,7 @@ class TwinRun:
         return found
 
     def tally(self, kernel: Kernel) -> Tally:
-        return self.tallies.setdefault(kernel.name, Tally(kernel.sites))
+        return self.tallies.setdefault(kernel.name, Tally(kernel))
 
     def twin(self, kernel: Kernel, blocks: int, threads: int) -> "Twin":
         """The shadow of a batch of ``blocks``."""
