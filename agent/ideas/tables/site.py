@@ -22,6 +22,7 @@ from agent.analysis.syntax import (
 from agent.analysis.values import Scope, value
 from agent.ideas.rowkeep.room import static_shared
 from agent.ideas.tables.fillers import function_named, is_filler
+from agent.ideas.tables.uses import is_element, subscripts
 from agent.ideas.view import View
 from agent.workload.dtypes import from_c_type, size_of
 
@@ -107,7 +108,7 @@ def _table(
         return f"{array.name} is never filled"
     last = max(at for at, one in enumerate(rest) if any(contains(one, use) for use in written))
     run, read = tuple(rest[: last + 1]), [use for use in uses if use.start_byte >= rest[last].end_byte]
-    if any(not _element(use, array) for use in read):
+    if any(not is_element(use, array) for use in read):
         return f"{array.name} is used by more than subscripts"
     reason = _own(view, function, own, run, array, calls)
     if reason is not None:
@@ -125,7 +126,7 @@ def _table(
         return f"{array.name} is so small that the compiler can do without memory"
     if size > MOST_BYTES or size + static_shared(view.facts) > MOST_SHARED:
         return f"{array.name} takes {size} bytes, more than a block should give for it"
-    return Table(function, array, declared, run, calls, elements, size, _subscripts(dynamic)[-1])
+    return Table(function, array, declared, run, calls, elements, size, subscripts(dynamic)[-1])
 
 
 def _own(
@@ -165,41 +166,19 @@ def _own(
 
 def _written(use: Node, array: Symbol) -> bool:
     """Whether the element there is stored to, or the array is handed to a call."""
-    element = _subscripts(use)[-1] if _subscripts(use) else use
+    element = subscripts(use)[-1] if subscripts(use) else use
     parent = element.parent
     if parent is None:
         return True
     if parent.type in ("assignment_expression", "update_expression"):
         target = parent.child_by_field_name("left") or parent.child_by_field_name("argument")
         return target == element
-    return parent.type == "argument_list" and not _element(use, array)
-
-
-def _element(use: Node, array: Symbol) -> bool:
-    """Whether one element is read there, as a value."""
-    chain = _subscripts(use)
-    parent = chain[-1].parent if chain else None
-    hidden = parent is not None and parent.type in ("pointer_expression", "field_expression", "update_expression")
-    return len(chain) == len(array.dims) and not hidden
-
-
-def _subscripts(use: Node) -> list[Node]:
-    """The subscript expressions around a name, innermost first."""
-    found: list[Node] = []
-    node = use
-    while (
-        node.parent is not None
-        and node.parent.type == "subscript_expression"
-        and node.parent.child_by_field_name("argument") == node
-    ):
-        node = node.parent
-        found.append(node)
-    return found
+    return parent.type == "argument_list" and not is_element(use, array)
 
 
 def _anywhere(use: Node, array: Symbol, own: Symbols) -> bool:
     """Whether an index is more than numbers and the variables of loops, which the compiler unrolls."""
-    for one in _subscripts(use):
+    for one in subscripts(use):
         for name in descendants(one, "identifier"):
             symbol = own.resolve(name)
             base = name.start_byte == use.start_byte
