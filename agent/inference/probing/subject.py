@@ -121,6 +121,9 @@ def _subject(
         dtype = types.parameter_dtype(document, kernel, parameter, arguments)
         if why := passing.barred(document, kernel, parameter, dtype):
             raise Stopped(why, kernel.line)
+        if types.is_texture(parameter):
+            what = f"`{kernel.name}` takes `{parameter.name}`, a texture or surface, whose size no run tells"
+            raise Stopped(f"{what}: state it in a directive (docs/workload.md#textures-and-surfaces)", kernel.line)
         if parameter.pointer_depth:
             element = _BYTES if loose and dtype is None else _element(kernel, parameter, dtype)
             pointers.append(Pointer(parameter.name, element, parameter.const))

@@ -13,7 +13,7 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
-from agent.workload.static import arguments, contents, passing, sizing
+from agent.workload.static import arguments, contents, passing, showing, sizing
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
 from agent.workload.static.refusal import BLANK, refusal
@@ -29,6 +29,7 @@ from agent.workload.static.values import (
     Memory,
     Pointer,
     Scalar,
+    Shown,
     Unknown,
     Value,
 )
@@ -51,6 +52,7 @@ class Draft:
     first: LaunchItem | None = None
     met: list[LaunchItem] = field(factory=list)
     open_roots: dict[str, None] = field(factory=dict)
+    shown: dict[str, Shown] = field(factory=dict)
     barred: dict[str, int] = field(factory=dict)
 
     @property
@@ -60,6 +62,10 @@ class Draft:
     def sizes_of(self, memory: int) -> int:
         """Bytes of one element of a memory."""
         return dtypes.size_of(self.dtypes[memory])
+
+    def told(self, expression: Expression) -> Expression:
+        """The expression; what it lacks is asked for."""
+        return _told(expression, self)
 
     @property
     def file_state(self) -> State | None:
@@ -142,7 +148,7 @@ def launch_roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | 
     how = usage(facts.document, kernel)
     reads, writes = set(), set()
     for parameter, value in zip(kernel.parameters, item.arguments, strict=False):
-        if isinstance(value, Pointer):
+        if isinstance(value, Pointer | Shown):
             reads |= {value.memory} if parameter.name in how.read else set()
             writes |= {value.memory} if parameter.name in how.written else set()
     return reads, writes
@@ -163,7 +169,8 @@ def _alone(path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
 
 def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
     """The steps of items; a fill or a copy belongs to them where a launch among them uses what it is about."""
-    used = {v.memory for link in launches(items) for v in link.arguments if isinstance(v, Pointer)} | set(draft.order)
+    passed = [value for link in launches(items) for value in link.arguments]
+    used = {value.memory for value in passed if isinstance(value, Pointer | Shown)} | set(draft.order)
     for item in items:
         if isinstance(item, LaunchItem):
             yield _launch(item, draft)
@@ -268,6 +275,8 @@ def _template(kernel: Kernel, item: LaunchItem, draft: Draft) -> tuple[str, ...]
 def _argument(
     value: Value, parameter: Parameter, kernel: Kernel, template: tuple[str, ...], item: LaunchItem, draft: Draft
 ) -> Expression:
+    if types.is_texture(parameter):
+        return _shown(value, parameter, kernel, item, draft)
     dtype = types.parameter_dtype(draft.document, kernel, parameter, template)
     what = f"`{parameter.name}` of `{kernel.name}`"
     if why := passing.barred(draft.document, kernel, parameter, dtype):
@@ -284,16 +293,29 @@ def _argument(
     return _pointer(value, dtype, parameter, kernel, item, draft)
 
 
+def _shown(value: Value, parameter: Parameter, kernel: Kernel, item: LaunchItem, draft: Draft) -> Expression:
+    passed, memory = showing.shown(value, parameter, kernel, item.line, draft)
+    if isinstance(value, Shown) and memory >= 0:
+        held = draft.facts.memories[memory]
+        dtype = (types.c_dtype(draft.document, held.element) if held.element else None) or value.texture.dtype
+        _use(memory, dtype, parameter, kernel, draft)
+    return passed
+
+
+def _use(memory: int, dtype: str, parameter: Parameter, kernel: Kernel, draft: Draft) -> None:
+    if memory not in draft.order:
+        draft.order.append(memory)
+        draft.dtypes[memory] = dtype
+    draft.uses.setdefault(memory, []).append((parameter.name, kernel, dtype))
+
+
 def _pointer(
     value: Pointer, dtype: str, parameter: Parameter, kernel: Kernel, item: LaunchItem, draft: Draft
 ) -> Expression:
     memory = draft.facts.memories[value.memory]
     if memory.space == "host":
         return draft.ask(f"size of `{parameter.name}` of `{kernel.name}`", f"`{memory.name}` is host memory", item.line)
-    if value.memory not in draft.order:
-        draft.order.append(value.memory)
-        draft.dtypes[value.memory] = dtype
-    draft.uses.setdefault(value.memory, []).append((parameter.name, kernel, dtype))
+    _use(value.memory, dtype, parameter, kernel, draft)
     offset = _told(value.offset, draft)
     if offset == number(0):
         return name_of(memory.name)
@@ -325,6 +347,7 @@ def _finish(
     buffers += _symbols(draft, items, usages)
     if item.line in draft.facts.first_turns:
         notes.append(f"the launch at {draft.facts.at(item.line)} is taken as in the first turn of its loop")
+    views = showing.textures(draft)
     sizes, constants, fixed = sizing.numbers(draft.facts, steps, buffers)
     steps = tuple(sizing.substituted(step, fixed) for step in steps)
     buffers = [
@@ -333,6 +356,7 @@ def _finish(
     found = Workload(
         kernel.qualified_name, sizes, constants, tuple(buffers), Plan(steps),
         origin=Origin("launch", item.line), notes=tuple(dict.fromkeys(notes)),
+        textures=tuple(sizing.shown(view, fixed) for view in views),
     )  # fmt: skip
     if draft.questions:
         raise refusal(kernel, draft, found)

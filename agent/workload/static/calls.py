@@ -11,7 +11,7 @@ from agent.source.nodes import field as child
 from agent.source.nodes import text_of
 from agent.workload import dtypes
 from agent.workload.expression import number
-from agent.workload.static import arguments, conversion, hints, launching, library, parts, runtime
+from agent.workload.static import arguments, conversion, hints, launching, library, parts, runtime, texture_calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
@@ -227,6 +227,7 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
     holder, index = ev.subscript(target, facts, state)
     facts.moved = facts.moved or arguments.is_argv(holder)
     if not isinstance(holder, Pointer):
+        texture_calls.store_in_array(target, index, value, facts, state)
         return
     memory = holder.memory
     place = parts.element(holder, index, facts, make=True)

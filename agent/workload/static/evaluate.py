@@ -13,6 +13,7 @@ from agent.workload.expression import parse as parse_expression
 from agent.workload.static import arguments, calls, integers, members, options, parts, streams
 from agent.workload.static.combining import combine
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
+from agent.workload.static.enumerators import ENUMERATORS
 from agent.workload.static.properties import property_value
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
@@ -131,6 +132,8 @@ def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
         return _macro(macro, line, facts, state)
     if name in _BUILTIN:
         return _BUILTIN[name]
+    if name in ENUMERATORS:
+        return Text(name)
     return Unknown(f"`{name}` is not defined in this file", line)
 
 
@@ -274,6 +277,7 @@ def _field(node: Node, facts: Facts, state: State) -> Value:
     owner = evaluate(base, facts, state) if base.type in ("identifier", "field_expression") else None
     if isinstance(owner, Dim3):
         axes: Mapping[str, Value] = {"x": owner.x, "y": owner.y, "z": owner.z}
+        name = {"width": "x", "height": "y", "depth": "z"}.get(name, name)  # of a cudaExtent
         return axes.get(name, Unknown(f"a dim3 has no `{name}`"))
     if isinstance(owner, Properties):
         return property_value(name, facts.line(node), facts)

@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import arguments, calls, conversion, hints, integers, options, parts, runtime
+from agent.workload.static import arguments, calls, conversion, hints, integers, options, parts, runtime, texture_calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -19,6 +19,7 @@ from agent.workload.static.values import (
     Memory,
     OtherItem,
     Pointer,
+    Ref,
     Scalar,
     Unknown,
     Value,
@@ -202,6 +203,8 @@ def _count(owner: Pointer, line: int, facts: Facts) -> Value:
 
 def _standard(bare: str, values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     target = values[0] if values else None
+    if bare == "memset" and isinstance(target, Ref):
+        texture_calls.clear(target.cell, facts, state)
     if not isinstance(target, Pointer):
         return ZERO
     domain: Domain | None = None

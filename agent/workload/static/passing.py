@@ -4,7 +4,7 @@ import re
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel, Parameter
-from agent.workload import dtypes, textures, types
+from agent.workload import dtypes, types
 
 
 def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str | None) -> str:
@@ -15,9 +15,8 @@ def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str 
     what = f"`{kernel.name}` takes `{parameter.name}`"
     if parameter.pointer_depth > 1:
         return f"{what} as a pointer to pointers, and these are not followed: put the arrays into one and pass that"
-    if shown := types.is_texture(parameter):
-        kind = "surface" if shown == textures.SURFACE else "texture"
-        return f"{what}, a {kind} object: state what it shows in a directive (docs/workload.md#textures-and-surfaces)"
+    if types.is_texture(parameter):
+        return ""
     if parameter.pointer_depth or (dtype is not None and dtypes.base(dtype)[1] == 1 and not dtypes.is_raw(dtype)):
         return ""
     held = f"{what}, a `{parameter.type}`, by value, and only numbers can be passed so"

@@ -14,6 +14,7 @@ from agent.workload.plan import Launch, Plan
 from agent.workload.static import contents, passing
 from agent.workload.static.draft import draft_text
 from agent.workload.static.usage import usage
+from agent.workload.textures import SURFACE, Texture
 from agent.workload.workload import Access, Buffer, Constant, Origin, Workload
 
 if TYPE_CHECKING:
@@ -77,10 +78,15 @@ def unlaunchable(document: Document, kernel: Kernel) -> NoWorkload | None:
 def blank_draft(document: Document, kernel: Kernel) -> str:
     """A directive for a kernel that nothing launches: everything that only the user knows is a blank."""
     hole = name_of(BLANK)
-    buffers, arguments = [], []
+    buffers, arguments, textures = [], [], []
     how = usage(document, kernel)
     for parameter in kernel.parameters:
         arguments.append(name_of(parameter.name))
+        if kind := types.is_texture(parameter):
+            below = f"{parameter.name}_texels"
+            textures.append(Texture(parameter.name, below, (hole, hole), kind == SURFACE))
+            access = Access.INOUT if kind == SURFACE else Access.IN
+            buffers.append(Buffer(below, "f32", hole, access, contents.plain("f32"), Origin("signature", kernel.line)))
         if parameter.pointer_depth:
             dtype = types.parameter_dtype(document, kernel, parameter, ()) or "f32"
             access = (
@@ -93,8 +99,9 @@ def blank_draft(document: Document, kernel: Kernel) -> str:
             buffers.append(
                 Buffer(parameter.name, dtype, hole, access, contents.plain(dtype), Origin("signature", kernel.line))
             )
-    scalars = [p for p in kernel.parameters if not p.pointer_depth]
+    scalars = [p for p in kernel.parameters if not p.pointer_depth and not types.is_texture(p)]
     constants = tuple(Constant(p.name, hole, Origin("signature", kernel.line)) for p in scalars)
     one = number(1)
     launch = Launch(kernel.qualified_name, (hole, one, one), (hole, one, one), number(0), tuple(arguments))
-    return draft_text(Workload(kernel.qualified_name, (), constants, tuple(buffers), Plan((launch,))))
+    drafted = Workload(kernel.qualified_name, (), constants, tuple(buffers), Plan((launch,)), textures=tuple(textures))
+    return draft_text(drafted)

@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, number
-from agent.workload.static import calls, parts
+from agent.workload.static import calls, parts, texture_calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.hints import domain_of
@@ -111,6 +111,22 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     return ZERO
 
 
+def _copy_rows(target: int, source: int) -> Handler:
+    """Copies row by row, or to arrays: the places of target and source among the arguments."""
+
+    def handle(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+        if len(values) <= max(target, source):
+            return ZERO
+        return _copy([values[target], values[source], Unknown("rows")], node, facts, state)
+
+    return handle
+
+
+def _copy_3d(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    ends = texture_calls.copy_3d(values, node, facts, state)
+    return _copy([*ends, Unknown("rows")], node, facts, state) if ends is not None else ZERO
+
+
 def _is_whole(pointer: Pointer, nbytes: Value, facts: Facts) -> bool:
     """Whether ``nbytes`` from ``pointer`` on are the whole memory, as far as the program's own numbers tell."""
     size = facts.memories[pointer.memory].nbytes
@@ -193,6 +209,25 @@ CUDA: Mapping[str, Handler] = {
     "calloc": _calloc,
     "cudaMemcpy": _copy,
     "cudaMemcpyAsync": _copy,
+    "cudaMemcpy2D": _copy_rows(0, 2),
+    "cudaMemcpy2DAsync": _copy_rows(0, 2),
+    "cudaMemcpyToArray": _copy_rows(0, 3),
+    "cudaMemcpy2DToArray": _copy_rows(0, 3),
+    "cudaMemcpy2DToArrayAsync": _copy_rows(0, 3),
+    "cudaMemcpyFromArray": _copy_rows(0, 1),
+    "cudaMemcpy2DFromArray": _copy_rows(0, 2),
+    "cudaMemcpy3D": _copy_3d,
+    "cudaMemcpy3DAsync": _copy_3d,
+    "cudaMallocArray": texture_calls.malloc_array,
+    "cudaMalloc3DArray": texture_calls.malloc_3d_array,
+    "cudaCreateChannelDesc": texture_calls.channels,
+    "make_cudaExtent": texture_calls.extent,
+    "make_cudaPitchedPtr": texture_calls.pitched_pointer,
+    "cudaCreateTextureObject": texture_calls.create_texture,
+    "cudaCreateSurfaceObject": texture_calls.create_surface,
+    "cudaDestroyTextureObject": _ignore,
+    "cudaDestroySurfaceObject": _ignore,
+    "cudaFreeArray": _ignore,
     "cudaMemset": _set,
     "cudaMemsetAsync": _set,
     "cudaMemcpyToSymbol": _to_symbol,

@@ -9,6 +9,7 @@ from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Step, Swap
 from agent.workload.static import contents
 from agent.workload.static.state import Facts
+from agent.workload.textures import Texture
 from agent.workload.workload import Buffer, Constant, Size, Workload
 
 
@@ -86,6 +87,7 @@ def shortened(workload: Workload, generated: Set[str]) -> Workload:
             for buffer in workload.buffers
         ),
         plan=Plan(tuple(_renamed(substituted(step, told), names) for step in workload.plan.steps)),
+        textures=tuple(evolve(shown(one, told), buffer=names.get(one.buffer, one.buffer)) for one in workload.textures),
     )
 
 
@@ -135,6 +137,12 @@ def simple(expression: Expression, fixed: dict[str, Expression]) -> Expression:
         return expression.substitute(fixed).simplify()
     except ExpressionError:
         return expression
+
+
+def shown(texture: Texture, fixed: dict[str, Expression]) -> Texture:
+    """The same for a texture."""
+    extents = tuple(simple(extent, fixed) for extent in texture.extents)
+    return evolve(texture, extents=extents, pitch=None if texture.pitch is None else simple(texture.pitch, fixed))
 
 
 def substituted(step: Step, fixed: dict[str, Expression]) -> Step:

@@ -15,6 +15,7 @@ from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
 from agent.source.nodes import field as child
+from agent.workload import types
 from agent.workload.static.deciding import decided
 
 
@@ -58,7 +59,7 @@ class _Body:
 
 def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset()) -> Usage:
     """How ``kernel`` uses its pointer parameters and the ``extra`` names (device symbols)."""
-    pointers = {p.name for p in kernel.parameters if p.pointer_depth} | extra
+    pointers = {p.name for p in kernel.parameters if p.pointer_depth or types.is_texture(p)} | extra
     const = frozenset(p.name for p in kernel.parameters if p.const)
     try:
         node = child(kernel_node(document, kernel), "body")
@@ -191,6 +192,10 @@ def _passed(arguments: Node, accessed: bool, body: _Body) -> tuple[bool, bool]:
     name = re.sub(r"<.*", "", body.of(callee), flags=re.S).split("::")[-1] if callee is not None else ""
     if accessed and name not in ("swap", "exchange"):
         return True, False
+    if re.match(r"tex\w*\d|texCubemap", name) or (name.startswith("surf") and name.endswith("read")):
+        return True, False
+    if name.startswith("surf") and name.endswith("write"):
+        return False, True
     if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") or name.endswith("_cast"):
         return True, False
     return True, True

@@ -4,6 +4,7 @@ from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.workload.expression import Expression, number
+from agent.workload.textures import Texture
 from agent.workload.workload import Domain, Origin
 
 
@@ -90,12 +91,40 @@ class Random:
     domain: Domain
 
 
-Value = Unknown | Scalar | Pointer | Ref | Record | Text | Lambda | Dim3 | Properties | Distribution | Random
+@frozen
+class Channels:
+    """A ``cudaChannelFormatDesc``: the type of a texel."""
+
+    dtype: str
+
+
+@frozen
+class Shown:
+    """A texture or surface object over a memory; ``texture`` has no names yet."""
+
+    memory: int
+    texture: Texture
+
+
+Value = (
+    Unknown | Scalar | Pointer | Ref | Record | Text | Lambda | Dim3 | Properties | Distribution | Random
+    | Channels | Shown
+)  # fmt: skip
+
+
+@frozen
+class Laid:
+    """How the texels of a CUDA array lie; the last of the extents counts layers where ``layered``."""
+
+    dtype: str
+    extents: tuple[Expression, ...]
+    layered: bool
 
 
 @frozen
 class Memory:
-    """One allocation. ``space`` is ``device``, ``managed``, ``host`` or ``symbol``; ``nbytes`` its size."""
+    """One allocation. ``space`` is ``device``, ``managed``, ``host`` or ``symbol``; ``nbytes`` its size. ``laid`` is
+    told of CUDA arrays."""
 
     name: str
     space: str
@@ -103,6 +132,7 @@ class Memory:
     element: str
     line: int
     how: str
+    laid: Laid | None = None
 
 
 @frozen
