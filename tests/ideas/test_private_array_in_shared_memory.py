@@ -90,7 +90,10 @@ int column = 0;
 
 
 REFUSED = {
-    f"{COUNT}\n    for (int j = 0; j < 9; ++j) count[j % 8] += x[j * n + i];\n    top[i] = count[3];": "the same element",
+    f"{COUNT}\n    for (int j = 0; j < 9; ++j) count[j % 8] += x[j * n + i];\n    top[i] = 0;": "the same element",
+    # counted in a branch that only some threads take: its variable still runs alike in them
+    "int k;\n    if (x[i] > 3) {\n        int sums[9];\n        for (k = 0; k < 9; ++k) sums[k] = x[k * n + i];\n"
+    "        for (k = 1; k < 9; ++k) sums[k] += sums[k - 1];\n        top[i] = sums[8];\n    }": "the same element",
     f"int count[8] = {{}};\n    {TURN}\n    {BEST}": "with its contents",
     f"int count[8], other[8];\n    {TURN}\n    {BEST}": "declared with others",
     f"{COUNT}\n    {TURN}\n    int* at = count;\n    top[i] = at[2];": "more than subscripts",

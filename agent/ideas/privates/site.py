@@ -87,4 +87,8 @@ def _private(view: View, array: Symbol, threads: int) -> Private | str:
 
 
 def _differs(use: Node, view: View) -> bool:
-    return any(not is_uniform(index, view.facts.scope) for index in subscripts_of(use))
+    """Whether lanes may want different elements. A loop's variable, all by itself, runs alike in all of them that are
+    in the loop: where the compiler unrolls it, the elements are registers."""
+    steady = {loop.atom for loop in view.facts.loops if "threadIdx.x" not in loop.start.depends}
+    scope = view.facts.scope
+    return any(not is_uniform(index, scope) and not value(index, scope).atoms <= steady for index in subscripts_of(use))
