@@ -107,6 +107,14 @@ def _resolved(plain: str, text: str) -> str:
     return text
 
 
+_ALIASES = (
+    (re.compile(r"\btypedef\s+([\w:<> ]+?)\s+([A-Za-z_]\w*)\s*;"), 2),
+    (re.compile(r"\busing\s+([A-Za-z_]\w*)\s*=\s*([\w:<> ]+?)\s*;"), 1),
+    (re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)[ \t]+([\w:<> ]+?)[ \t]*$", re.M), 1),
+)
+"""Each with the group that is the name."""
+
+
 @functools.lru_cache(maxsize=4)
 def uncommented(source: bytes) -> str:
     """The text without comments."""
@@ -114,14 +122,19 @@ def uncommented(source: bytes) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: " " + "\n" * match[0].count("\n"), text, flags=re.S)
 
 
+@functools.lru_cache(maxsize=4)
+def _aliases(text: str) -> dict[str, set[str]]:
+    """All that a text says of the kind, by name."""
+    found: dict[str, set[str]] = {}
+    for pattern, place in _ALIASES:
+        for match in pattern.finditer(text):
+            found.setdefault(match[place], set()).add(match[3 - place].strip())
+    return found
+
+
 def _alias(text: str, name: str) -> str | None:
     """What a typedef, alias or object-like macro says ``name`` is; None if there is none, or several that differ."""
-    patterns = (
-        rf"\btypedef\s+([\w:<> ]+?)\s+{name}\s*;",
-        rf"\busing\s+{name}\s*=\s*([\w:<> ]+?)\s*;",
-        rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([\w:<> ]+?)[ \t]*$",
-    )
-    found = {match.strip() for pattern in patterns for match in re.findall(pattern, text, re.M)}
+    found = set(_aliases(text).get(name, ()))
     found.discard(name)
     return found.pop() if len(found) == 1 and not any(value.startswith("struct ") for value in found) else None
 

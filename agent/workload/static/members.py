@@ -6,6 +6,7 @@ import re
 from attrs import frozen
 from tree_sitter import Node
 
+from agent.source.document import Document
 from agent.source.nodes import descendants, text_of
 from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
@@ -122,12 +123,19 @@ def _is_method(node: Node, name: str, facts: Facts) -> bool:
 
 
 def _body(name: str, facts: Facts) -> Node | None:
-    text = facts.document.text
-    for node in descendants(facts.document.tree.root_node, "struct_specifier"):
+    return _bodies(facts.document).get(name)
+
+
+@functools.lru_cache(maxsize=4)
+def _bodies(document: Document) -> dict[str, Node]:
+    """The bodies of a program's structs without bases, by name: the first of each."""
+    text, found = document.text, dict[str, Node]()
+    for node in descendants(document.tree.root_node, "struct_specifier"):
         body, called = child(node, "body"), child(node, "name")
         alias = child(node.parent, "declarator") if node.parent and node.parent.type == "type_definition" else None
         if body is None or any(part.type == "base_class_clause" for part in node.children):
             continue
-        if name in {text_of(text, one) for one in (called, alias) if one is not None}:
-            return body
-    return None
+        for one in (called, alias):
+            if one is not None:
+                found.setdefault(text_of(text, one), body)
+    return found

@@ -76,7 +76,7 @@ class Facts:
     ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
     the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
     ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
-    integer types of members and elements.
+    integer types of members and elements. ``same`` and ``turns`` remember what roots are called.
     """
 
     unit: Unit
@@ -93,6 +93,8 @@ class Facts:
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
     roots: dict[str, Root] = field(factory=dict)
+    same: dict[tuple[object, ...], str] = field(factory=dict)
+    turns: dict[str, int] = field(factory=dict)
     bindings: dict[str, str] = field(factory=dict)
     generated: set[str] = field(factory=set)
     judged: dict[str, bool] = field(factory=dict)
@@ -249,7 +251,8 @@ class Facts:
         """The same for another kernel's workload to be put together from: what that adds is not seen here."""
         return evolve(
             self, memories=list(self.memories), roots=dict(self.roots), pinned=set(self.pinned), notes=list(self.notes),
-            generated=set(self.generated), names=dict(self.names), types=dict(self.types),
+            generated=set(self.generated), names=dict(self.names), types=dict(self.types), same=dict(self.same),
+            turns=dict(self.turns),
         )  # fmt: skip
 
     def mark(self) -> tuple[int, int, set[str], set[str], dict[str, Root], int]:
@@ -273,16 +276,27 @@ class Facts:
     ) -> Scalar:  # fmt: skip
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
         name = plain_name(name)
-        unique, turn, made = name, 1, self._told(Root(name, value, origin, why, event))
+        said = (name, value, origin, why, event)
+        unique, turn = self.same.get(said, name), 1
+        if not self._taken(unique):
+            unique = name  # it was taken back
+        elif said not in self.same and self._taken(f"{name}_{self.turns.get(name, 1)}"):
+            turn = self.turns[name]
+            unique = f"{name}_{turn}"
+        made = self._told(Root(unique, value, origin, why, event))
         while unique in self.symbols or (unique in self.roots and self.roots[unique] != made):
             turn += 1
             unique = f"{name}_{turn}"
             self.generated.add(unique)
             made = self._told(Root(unique, value, origin, why, event))
+        self.same[said], self.turns[name] = unique, max(turn, self.turns.get(name, 1))
         self.roots[unique] = made
         if made.value is not None and file_level and name in self.device_names:
             self.pinned.add(unique)  # and with it what is computed from it
         return Scalar(name_of(unique))
+
+    def _taken(self, name: str) -> bool:
+        return name in self.symbols or name in self.roots
 
     def opened(self, cell: int, reason: str, line: int | None) -> Value:
         """A variable whose value is not known from here on: a number is asked for under the variable's name, once for
