@@ -1,8 +1,11 @@
-"""How much of its code a run came to."""
+"""How much of its code a run came to, and whether anything came of it."""
+
+import numpy as np
 
 from agent.execution.compiler.result import Build
-from agent.execution.device import LaunchCounters
+from agent.execution.device import Answer, LaunchCounters
 from agent.execution.emulator.program import load
+from agent.workload import dtypes
 
 
 def blocks_reached(build: Build, counters: tuple[LaunchCounters, ...]) -> float:
@@ -15,3 +18,12 @@ def blocks_reached(build: Build, counters: tuple[LaunchCounters, ...]) -> float:
             key = (launched.kernel, number)
             seen[key] = seen.get(key, False) or one.counts.instructions > 0
     return sum(seen.values()) / max(1, len(seen))
+
+
+def writes_vary(answer: Answer, name: str, dtype: str) -> bool:
+    """Whether the elements of a buffer that were written whole are not all the same."""
+    assert answer.written is not None
+    size = dtypes.size_of(dtypes.base(dtype)[0])
+    whole = len(answer.outputs[name]) // size * size
+    elements = answer.outputs[name][:whole].reshape(-1, size)
+    return len(np.unique(elements[answer.written[name][:whole].reshape(-1, size).all(axis=1)], axis=0)) > 1

@@ -1,17 +1,17 @@
 """From a kernel alone to a small launch on which it runs: what is tried, and which of it is kept."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 from attrs import frozen
 
 from agent.execution.compiler.result import Options
 from agent.execution.device import Answer, Fault, Image, Poison, Recipe, Request
 from agent.execution.emulator import Emulator
 from agent.execution.emulator.flow import dynamic_start
-from agent.execution.emulator.reached import blocks_reached
-from agent.inference.making.launches import Trial, trials
+from agent.execution.emulator.reached import blocks_reached, writes_vary
+from agent.inference.making.launches import FAR, Trial, trials
 from agent.inference.probing.known import Known, known
 from agent.inference.probing.launching import MOST_SHARED, choose_block
 from agent.inference.probing.outcome import Stopped
@@ -34,11 +34,12 @@ from agent.workload.workload import MADE_UP, Access, Buffer, Constant, Domain, O
 ENOUGH = 0.8
 """The part of the basic blocks that a launch has to reach for no other to be tried."""
 _CHECKS = frozenset({"bounds", "races", "initialised", "barriers"})
-_PATIENCE = 4.0  # seconds of one run
+_PATIENCE = 10.0  # seconds of one run, and no more than a fifth of all
 _ROOMS = (1, 4, 16)  # times what was touched at first, until it is enough
 _SPARE = 64  # elements behind the last that was touched, at least
 _SEED = 0x5EED
-_FEW = 2
+_MOST_HALF = 60_000
+_BLOCKS = 2  # times that a block is chosen
 
 
 @frozen
@@ -85,7 +86,7 @@ def make_up(document: Document, kernel: Kernel, options: Options | None = None, 
     subject = open_subject(document, kernel, told, options or Options(), limits.cancelled, loose=True)
     if len(subject.pointers) > MOST_POINTERS:
         raise Stopped(f"it takes {len(subject.pointers)} pointers; {MOST_POINTERS} are the most", kernel.line)
-    lab = Lab(subject, time.monotonic() + limits.seconds, limits.cancelled, _PATIENCE)
+    lab = Lab(subject, time.monotonic() + limits.seconds, limits.cancelled, min(_PATIENCE, limits.seconds / 5))
     best, why = _best(lab, told)
     if best is None or best.broken:
         raise why or Stopped(_words(best), kernel.line)
@@ -100,17 +101,22 @@ def _words(best: MadeUp | None) -> str:
 
 def _best(lab: Lab, told: Known) -> tuple[MadeUp | None, Stopped | None]:
     """The launch that comes furthest; where there is none, why the first ended."""
-    best, why, block = None, None, told.block
+    best, why, block, longest, chosen = None, None, told.block, math.inf, 0
     for count, trial in enumerate(trials(lab.subject, told, block or (128, 1, 1)), 1):
+        if trial.size >= longest:
+            continue
         try:
-            block = block or choose_block(lab, trial.numbers, None)
-            found = _tried(lab, told, trial, block, count)
+            if block is None:
+                block, chosen = choose_block(lab, trial.numbers, None), chosen + 1
+            found = _tried(lab, trial, block, count)
         except Stopped as stopped:
             if stopped.kind == "cancelled":
                 raise
             why = why or stopped
             if time.monotonic() >= lab.deadline:
                 break
+            if "did not end" in stopped.reason or "more than" in stopped.reason:
+                longest = trial.size
             continue
         except WorkloadError as error:
             why = why or Stopped(str(error), lab.subject.kernel.line)
@@ -119,10 +125,12 @@ def _best(lab: Lab, told: Known) -> tuple[MadeUp | None, Stopped | None]:
             best = found
         if best.whole or time.monotonic() >= lab.deadline:
             break
+        if found.broken and told.block is None and chosen < _BLOCKS:
+            block = None  # other numbers may show better which block it is written for
     return best, None if best is not None else why
 
 
-def _tried(lab: Lab, told: Known, trial: Trial, block: Three, count: int) -> MadeUp:
+def _tried(lab: Lab, trial: Trial, block: Three, count: int) -> MadeUp:
     """One launch: what it touches on buffers without ends, then again on buffers of that length. Raises Stopped,
     WorkloadError."""
     subject = lab.subject
@@ -136,12 +144,12 @@ def _tried(lab: Lab, told: Known, trial: Trial, block: Three, count: int) -> Mad
         # data that decides where a kernel goes is not the same as in the first run
         if not any(fault.kind.startswith("out-of-bounds") and "buffer" in fault.message for fault in answer.faults):
             break
-    written = [one.name for one in bound.buffers if one.access is not Access.IN]
+    written = [one for one in bound.buffers if one.access is not Access.IN]
     return MadeUp(
         workload,
         blocks_reached(subject.build, answer.counters),
-        any(_varies(answer, name) for name in written),
-        int(np.prod(trial.grid)),
+        any(writes_vary(answer, one.name, one.dtype) for one in written),
+        math.prod(trial.grid),
         answer.faults,
         count,
     )
@@ -165,12 +173,6 @@ def _contents(buffer: BoundBuffer) -> Recipe | Poison:
     if buffer.access is Access.OUT:
         return Poison()
     return Recipe(buffer.nbytes, recipe(buffer, "uniform", _SEED))
-
-
-def _varies(answer: Answer, name: str) -> bool:
-    """Whether more than two different bytes were written."""
-    assert answer.written is not None
-    return len(np.unique(answer.outputs[name][answer.written[name]])) > _FEW
 
 
 # The workload -------------------------------------------------------------------------------------------------------
@@ -217,7 +219,11 @@ def _domain(dtype: str, trial: Trial) -> Domain:
         return default_domain(dtype)
     if is_whole_number(scalar):
         return Domain("integers", number(trial.contents.low), number(trial.contents.high))
-    return Domain("uniform", number(0), number(1)) if trial.tame else default_domain(dtype)
+    if trial.floats == "normal":
+        return default_domain(dtype)
+    far = dtypes.is_float(scalar) and trial.floats == "far"
+    high = min(FAR, _MOST_HALF) if scalar == "f16" else FAR
+    return Domain("uniform", number(-high if far else 0), number(high if far else 1))
 
 
 def _arguments(subject: Subject, seen: Seen) -> Iterator[Expression]:

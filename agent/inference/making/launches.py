@@ -11,6 +11,8 @@ from agent.inference.probing.trial import Contents, Three
 
 SMALL = 2
 """What a radius, a stride or the like is."""
+FAR = 300_000
+"""Beyond this, sines and the like take the long way of reducing their argument."""
 _LARGEST = 1 << 14
 
 NARROW = Contents("narrow", 1, 0, 4)
@@ -20,13 +22,14 @@ ONE = Contents("one", 1, 1, 2)
 
 @frozen
 class Trial:
-    """``numbers`` by scalar; whole numbers in memory are drawn as ``contents`` says, floats are normal, or within 0 and
-    1 where ``tame``."""
+    """``numbers`` by scalar, ``size`` the one that stands for sizes; whole numbers in memory are drawn as ``contents``
+    says, floats are ``normal``, ``tame`` (within 0 and 1) or ``far`` (where functions take their long way)."""
 
     grid: Three
+    size: int
     numbers: Mapping[str, int | float]
     contents: Contents
-    tame: bool = False
+    floats: str = "normal"
 
 
 def trials(subject: Subject, told: Known, block: Three) -> Iterator[Trial]:
@@ -37,12 +40,23 @@ def trials(subject: Subject, told: Known, block: Three) -> Iterator[Trial]:
     grid = _grid(sides)
     reach = max(grid[at] * block[at] for at in range(3))
     if told.arguments and all(abs(value) <= _LARGEST for value in told.arguments.values()):
-        yield Trial(grid, {**_numbers(subject, reach - 3), **_of(subject, told)}, NARROW)
-    for size, contents, tame in (
-        (reach - 3, NARROW, False), (reach, WIDE, True), (2 * reach + 5, NARROW, False), (4 * reach, NARROW, True),
-        (12, WIDE, False), (100, ONE, True), (16 * reach, NARROW, False), (3, NARROW, True),
+        yield Trial(grid, reach - 3, {**_numbers(subject, reach - 3), **_of(subject, told)}, NARROW)
+    for size, contents, floats in (
+        (reach - 3, NARROW, "normal"), (reach, WIDE, "tame"), (34, NARROW, "far"), (2 * reach + 5, NARROW, "normal"),
+        (4 * reach, NARROW, "tame"), (12, WIDE, "normal"), (100, ONE, "tame"), (16 * reach, NARROW, "normal"),
+        (3, NARROW, "tame"),
     ):  # fmt: skip
-        yield Trial(grid, _numbers(subject, max(min(size, _most(grid)), 1)), contents, tame)
+        size = max(min(size, _most(grid)), 1)
+        numbers = _numbers(subject, size, float(FAR) if floats == "far" else 0.5)
+        yield Trial(grid, size, _staggered(numbers, size) if floats == "far" else numbers, contents, floats)
+
+
+def _staggered(numbers: Mapping[str, int | float], size: int) -> dict[str, int | float]:
+    """Each further size half of the one before: an index stays below what it runs up to, or that below it."""
+    found, sized = dict(numbers), [name for name, value in numbers.items() if value == size]
+    for turn, name in enumerate(sized):
+        found[name] = max(size >> turn, 1)
+    return found
 
 
 def _most(grid: Three) -> int:
@@ -59,7 +73,7 @@ def _of(subject: Subject, told: Known) -> dict[str, int | float]:
     return {one.name: told.arguments[one.name] for one in subject.scalars if one.name in told.arguments}
 
 
-def _numbers(subject: Subject, size: int) -> dict[str, int | float]:
+def _numbers(subject: Subject, size: int, number: float = 0.5) -> dict[str, int | float]:
     found: dict[str, int | float] = {}
     for one in subject.scalars:
         if one.dtype == "bool":
@@ -67,5 +81,5 @@ def _numbers(subject: Subject, size: int) -> dict[str, int | float]:
         elif is_whole_number(one.dtype):
             found[one.name] = SMALL if kind_of(one.name) == "small" else min(size, 127 if one.dtype == "i8" else size)
         else:
-            found[one.name] = 0.5
+            found[one.name] = number if one.dtype != "f16" else 0.5
     return found
