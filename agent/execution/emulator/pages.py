@@ -99,8 +99,10 @@ zeros, as its instruction says.
   launch writes what it reads as a texture, that shows as a race.
 - A fetch counts as one request, with the sectors of its first texel as if rows lay one behind the other; arrays lie in
   another order on a card, and have a cache of their own there.
-- In the float64 shadow a fetched value is its own shadow; of surfaces it goes with the bits. Launches with textures run
-  in NumPy.
+- In the float64 shadow a filtered value is what the place without rounding would give, with weights that are not
+  rounded; where another texel would be the nearest, it is marked as parted. Of whole numbers, fetches by index and
+  gathers a value is its own shadow; of surfaces it goes with the bits.
+- Launches with textures run in NumPy.
 
 Refused: texture references (which no compiler since CUDA 12 accepts: use objects), mipmaps (`.level`, `.grad`), cube
 maps, textures with several samples, whether texels are resident, `sured`, stores to a surface with a conversion.

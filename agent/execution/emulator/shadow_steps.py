@@ -12,6 +12,7 @@ from agent.execution.emulator.shadow_bits import Operands, units_of
 from agent.execution.emulator.shadow_cells import Cells, alternate, different, flags_of
 from agent.execution.emulator.shadow_memory import After, Follow, copies, loads, stores, surface_loads, surface_stores
 from agent.execution.emulator.shadow_pure import guarded, pure
+from agent.execution.emulator.shadow_textures import fetches
 from agent.execution.emulator.shadow_warp import matrices, shuffles, tile_loads, tile_moves, tile_stores, votes
 from agent.execution.emulator.values import LOWERERS, Lowering, Step, Values
 
@@ -54,6 +55,7 @@ _FOLLOWERS: dict[str, Callable[[Lowering, Step], Follow | None]] = {
     "atom": atomics,
     "red": atomics,
     "cp": copies,
+    "tex": fetches,
     "suld": surface_loads,
     "sust": surface_stores,
     "shfl": shuffles,

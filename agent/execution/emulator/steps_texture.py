@@ -4,6 +4,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from attrs import frozen
 
 from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import Array
@@ -25,10 +26,22 @@ _WITH_LEVELS = {"level": "levels of detail (mipmaps)", "grad": "gradients (mipma
 _COMPONENTS = "rgba"
 
 
-@lowers("tex")
-def fetch(lowering: Lowering) -> Step:
-    """``tex.GEOMETRY.v4.DTYPE.CTYPE``: a texel, or a filtered value. Channels that the texture has not are 0."""
-    instruction, site = lowering.instruction, lowering.site
+@frozen(eq=False)
+class Fetch:
+    """A ``tex``: entries of handle and coordinates (of a layer first), what it reads, by what, into which entries."""
+
+    handle: int
+    places: list[int]
+    count: int
+    layered: bool
+    kind: str
+    by: str
+    outs: list[int | None]
+
+
+def fetch_of(lowering: Lowering) -> Fetch:
+    """Raises Refused for a form that is not known."""
+    instruction = lowering.instruction
     words = instruction.modifiers
     if words and words[0] in _WITH_LEVELS:
         raise lowering.refuse(_WITH_LEVELS[words[0]])
@@ -40,23 +53,29 @@ def fetch(lowering: Lowering) -> Step:
     handle, given = operands_of(lowering, instruction.sources[0])
     count, layered = GEOMETRIES[words[0]]
     places = [lowering.source(one, "b32") for one in given[:count]]
-    outs = _outs(lowering)
+    return Fetch(handle, places, count, layered, kind, by, _outs(lowering))
+
+
+@lowers("tex")
+def fetch(lowering: Lowering) -> Step:
+    """``tex.GEOMETRY.v4.DTYPE.CTYPE``: a texel, or a filtered value. Channels that the texture has not are 0."""
+    form, site = fetch_of(lowering), lowering.site
 
     def run(values: Values, batch: "Batch") -> None:
         whole, results = batch.lanes, [np.zeros(batch.lanes.shape, np.uint32) for _ in range(4)]
-        for buffer, view, seen in by_object(batch, site, values[handle], False):
-            _suits(site, view, count, layered, kind)
-            coordinates = [seen(values[entry]) for entry in places]
-            if by == "s32":
+        for buffer, view, seen in by_object(batch, site, values[form.handle], False):
+            _suits(site, view, form.count, form.layered, form.kind)
+            coordinates = [seen(values[entry]) for entry in form.places]
+            if form.by == "s32":
                 axes = _whole_places(site, view, coordinates)
             else:
-                axes = _axes(site, view, coordinates, view.filter == "linear")
+                axes = axes_of(site, view, coordinates, view.filter == "linear")
             spread(batch, whole, results, _sampled(batch, site, buffer, view, axes))
-        for out, value in zip(outs, results, strict=True):
+        for out, value in zip(form.outs, results, strict=True):
             if out is not None:
                 values[out] = value
 
-    return Step(run, (handle, *places), tuple(out for out in outs if out is not None))
+    return Step(run, (form.handle, *form.places), tuple(out for out in form.outs if out is not None))
 
 
 @lowers("tld4")
@@ -79,7 +98,7 @@ def gather(lowering: Lowering) -> Step:
             _suits(site, view, 2, False, kind)
             if view.memory != ARRAY:
                 raise Refused(f"{_at(site)} gathers from '{view.name}', which is no array: CUDA cannot")
-            x, y = _axes(site, view, [seen(values[entry]) for entry in places], True)
+            x, y = axes_of(site, view, [seen(values[entry]) for entry in places], True)
             quad: list[Array] = []
             for right, down in ((0, 1), (1, 1), (1, 0), (0, 0)):
                 one = [Axis((x.at[right],), (x.inside[right],)), Axis((y.at[down],), (y.inside[down],))]
@@ -125,20 +144,27 @@ def _whole_places(site: Site, view: View, coordinates: list[Array]) -> list[Axis
     return [Axis((at,), (inside,))]
 
 
-def _axes(site: Site, view: View, coordinates: list[Array], filtered: bool) -> list[Axis]:
+def axes_of(site: Site, view: View, coordinates: list[Array], filtered: bool, exact: bool = False) -> list[Axis]:
+    """The texels of a place, with the layer last. ``exact``: coordinates are float64, and weights are not rounded."""
     if view.memory == LINEAR:
         raise Refused(f"{_at(site)} reads '{view.name}' by a float, which is linear memory: CUDA needs tex1Dfetch")
-    if not view.layered:
-        return [axis(view, n, one.view(np.float32), filtered) for n, one in enumerate(coordinates)]
     # the layer comes first in the instruction
-    axes = [axis(view, n, one.view(np.float32), filtered) for n, one in enumerate(coordinates[1:])]
-    return [*axes, layer(view, coordinates[0])]
+    floats = coordinates[1:] if view.layered else coordinates
+    told = floats if exact else [one.view(np.float32) for one in floats]
+    axes = [axis(view, number, one, filtered, exact) for number, one in enumerate(told)]
+    return [*axes, layer(view, coordinates[0])] if view.layered else axes
 
 
 def _sampled(batch: "Batch", site: Site, buffer: Buffer, view: View, axes: list[Axis]) -> list[Array]:
     """Four channels as registers hold them."""
     if all(one.weight is None for one in axes):
         return _raw(batch, site, buffer, view, axes, counted=True)
+    sums = weighted(batch, site, buffer, view, axes)
+    return [np.ascontiguousarray(one.astype(np.float32)).view(np.uint32) for one in sums]
+
+
+def weighted(batch: "Batch", site: Site, buffer: Buffer, view: View, axes: list[Axis]) -> list[Array]:
+    """Four channels of floats in float64: the texels of a place times their weights."""
     sums = [np.zeros((1, 1), np.float64) for _ in range(4)]
     for corner in product(*(range(len(one.at)) for one in axes)):
         weight: Array = np.ones((1, 1), np.float64)
@@ -150,7 +176,7 @@ def _sampled(batch: "Batch", site: Site, buffer: Buffer, view: View, axes: list[
         for k, value in enumerate(texels):
             # what has no weight adds nothing, infinite or not
             sums[k] = sums[k] + np.where(weight == 0, 0, value.view(np.float32).astype(np.float64) * weight)
-    return [np.ascontiguousarray(one.astype(np.float32)).view(np.uint32) for one in sums]
+    return sums
 
 
 def _raw(batch: "Batch", site: Site, buffer: Buffer, view: View, axes: list[Axis], counted: bool) -> list[Array]:

@@ -34,16 +34,16 @@ def place(view: View, axis: int, coordinate: Array) -> Array:
     return np.clip(np.nan_to_num(found, nan=0.0, posinf=_FAR, neginf=-_FAR), -_FAR, _FAR)
 
 
-def axis(view: View, number: int, coordinate: Array, filtered: bool) -> Axis:
-    """The texels of float coordinates along axis ``number``."""
+def axis(view: View, number: int, coordinate: Array, filtered: bool, exact: bool = False) -> Axis:
+    """The texels of float coordinates along axis ``number``; ``exact``: with weights that are not rounded."""
     where = place(view, number, coordinate)
     if not filtered:
         at, inside = texel(view, number, np.floor(where).astype(np.int64))
         return Axis((at,), (inside,))
-    fixed = np.floor((where - 0.5) * _FRACTION + 0.5).astype(np.int64)
-    first = fixed >> 8
-    pairs = [texel(view, number, first + step) for step in (0, 1)]
-    return Axis(tuple(at for at, _ in pairs), tuple(inside for _, inside in pairs), (fixed & 255) / _FRACTION)
+    fixed = where - 0.5 if exact else np.floor((where - 0.5) * _FRACTION + 0.5) / _FRACTION
+    whole = np.floor(fixed)
+    pairs = [texel(view, number, whole.astype(np.int64) + step) for step in (0, 1)]
+    return Axis(tuple(at for at, _ in pairs), tuple(inside for _, inside in pairs), fixed - whole)
 
 
 def texel(view: View, number: int, index: Array) -> tuple[Array, Array | None]:
