@@ -1,5 +1,6 @@
 """How long one warp takes from start to end when nobody is in its way: what latency costs where few warps hide it."""
 
+import re
 from math import ceil
 
 from agent.evaluation.caches import Moved
@@ -16,6 +17,10 @@ clocks, of which unrolling hides some). Rounded from the microbenchmarks of Jia 
 SHARED_IN_FLIGHT = 4
 """Accesses to shared memory that a warp has outstanding at once: compilers unroll simple loops by four."""
 
+_TRIED = re.compile(r"(atom|red)(\.\w+)*\.shared(::cta)?(\.\w+)*\.f(32|64)\b")
+"""Atomics of floats in shared memory, which has none in hardware: a loop reads, works it out and tries to swap, and of
+the lanes that meet at one address one gets through in each turn (NVIDIA's code for them: ``ATOMS.CAST.SPIN``)."""
+
 
 def chain(counted: LaunchCounters, sectors: Moved) -> float:
     """Clocks of one warp. Loads that can be under way together are waited for once (``LineCounters.waits``), for as
@@ -24,7 +29,8 @@ def chain(counted: LaunchCounters, sectors: Moved) -> float:
     warps = max(1, counted.blocks_run * ceil(threads / 32))
     shared = counted.total("shared_requests") / SHARED_IN_FLIGHT + counted.total("barriers")
     issued = counted.total("instructions") + further(counted.compound).total
-    return (issued * ISSUE_CLOCKS + _waited(counted, sectors) + shared * SHARED_CLOCKS) / warps
+    tried = sum(one.counts.wavefronts for one in counted.instructions if _TRIED.search(one.text))
+    return (issued * ISSUE_CLOCKS + _waited(counted, sectors) + (shared + 2 * tried) * SHARED_CLOCKS) / warps
 
 
 def _waited(counted: LaunchCounters, sectors: Moved) -> float:
