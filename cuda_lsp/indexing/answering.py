@@ -60,6 +60,10 @@ def _offset(workspace: Workspace, question: Question) -> int | None:
     return workspace.rows(question.key).offset_of(question.line, question.character, question.encoding)
 
 
+BY_NAME = "(by its name alone: other scopes have one too)"
+"""Behind the head of a function in a call hierarchy."""
+
+
 def _references(workspace: Workspace, question: Question, offset: int) -> Iterator[Item]:
     targets = meant_at(workspace.table, question.key, offset)
     if question.declarations:
@@ -109,4 +113,4 @@ def _call(workspace: Workspace, call: Call, caller: str, encoding: str) -> Item:
     rows = workspace.rows(caller)
     shown = _definition(workspace, call.other, encoding)
     ranges = tuple(rows.range_of(span, encoding) for span in call.spans)
-    return evolve(shown, ranges=ranges)
+    return evolve(shown, ranges=ranges, head=shown.head if call.sure else f"{shown.head} {BY_NAME}")

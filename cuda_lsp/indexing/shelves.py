@@ -16,7 +16,7 @@ from agent.execution import kept
 from agent.execution.wire import WireError
 from cuda_lsp.indexing.files import Stamp
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised when what is read off a file changes."""
 ON_DISK = 256 << 20
 

@@ -18,17 +18,19 @@ from agent.source.index.facts import (
     Mention,
 )
 from agent.source.index.mentions import LAUNCHING
-from agent.source.index.resolving import launched_by_macro, macros, meant, meant_at, mentions_of, site_at
+from agent.source.index.resolving import by_name_alone, launched_by_macro, macros, meant, meant_at, mentions_of, site_at
 from agent.source.index.table import Table
 from agent.source.span import Span
 
 
 @frozen
 class Call:
-    """``other`` calls what was asked about, or is called by it; ``spans`` are in the caller's file."""
+    """``other`` calls what was asked about, or is called by it; ``spans`` are in the caller's file. Not ``sure``: by
+    the name alone, which other scopes have too."""
 
     other: Found
     spans: tuple[Span, ...]
+    sure: bool = True
 
 
 def callables_at(table: Table, key: str, offset: int) -> tuple[Found, ...]:
@@ -45,12 +47,13 @@ def callers(table: Table, target: Found) -> tuple[Call, ...]:
     """Who launches a kernel, or calls a device function. Nobody is named for a function of the host."""
     if target.definition.kind == HOST:
         return ()
-    found: dict[Found, list[Span]] = {}
+    found: dict[Found, list[_Place]] = {}
     for key, mention in mentions_of(table, (target,)):
         if mention.inside != OUTSIDE and _runs(table, key, mention, target.definition.kind):
             caller = Found(key, table.facts(key).definitions[mention.inside])
+            sure = not by_name_alone(table, key, mention)
             for one, span in _users(table, caller, mention.span):
-                found.setdefault(one, []).append(span)
+                found.setdefault(one, []).append((span, sure))
     return _together(found, target)
 
 
@@ -61,17 +64,25 @@ def callees(table: Table, caller: Found) -> tuple[Call, ...]:
         return ()
     place = facts.definitions.index(caller.definition)
     kinds = (KERNEL,) if caller.definition.kind == HOST else (KERNEL, DEVICE)
-    found: dict[Found, list[Span]] = {}
+    found: dict[Found, list[_Place]] = {}
     for mention in facts.mentions:
         if mention.inside == place:
+            sure = not by_name_alone(table, caller.key, mention)
             for one in _run_by(table, caller.key, mention):
                 if one.definition.kind in kinds:
-                    found.setdefault(one, []).append(mention.span)
+                    found.setdefault(one, []).append((mention.span, sure))
     return _together(found, caller)
 
 
-def _together(found: dict[Found, list[Span]], asked: Found) -> tuple[Call, ...]:
-    return tuple(Call(one, tuple(dict.fromkeys(spans))) for one, spans in found.items() if one != asked)
+_Place = tuple[Span, bool]
+
+
+def _together(found: dict[Found, list[_Place]], asked: Found) -> tuple[Call, ...]:
+    return tuple(
+        Call(one, tuple(dict.fromkeys(span for span, _ in places)), any(sure for _, sure in places))
+        for one, places in found.items()
+        if one != asked
+    )
 
 
 def _run_by(table: Table, key: str, mention: Mention) -> Iterator[Found]:

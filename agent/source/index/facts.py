@@ -67,6 +67,8 @@ class Facts:
     mentions: tuple[Mention, ...] = field(repr=False, default=())
     includes: tuple[str, ...] = ()
     """Names of headers as written, without quotes and brackets."""
+    usings: tuple[str, ...] = ()
+    """``a::b::`` of a using-directive, ``a::f`` of a using-declaration, wherever in the file they stand."""
 
 
 @frozen

@@ -23,6 +23,7 @@ class Summary:
     """Those that are mentioned where they surely mean something."""
     defined: frozenset[str]
     includes: tuple[str, ...]
+    usings: tuple[str, ...] = ()
 
 
 @frozen(eq=False)
@@ -44,16 +45,17 @@ def pack(facts: Facts) -> bytes:
         texts = words.place(one.name), words.place(one.qualifier), words.place(one.how), words.place(one.within)
         numbers += (*texts, one.span.start, one.span.end, one.inside - OUTSIDE)
     definitions = [_as_row(one) for one in facts.definitions]
-    head = json.dumps([sure, names, list(words.places), definitions, facts.includes], separators=(",", ":")).encode()
+    told = [sure, names, list(words.places), definitions, facts.includes, facts.usings]
+    head = json.dumps(told, separators=(",", ":")).encode()
     return _LENGTH.pack(len(head)) + head + struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def unpack(packed: bytes) -> Facts:
     """Raises ValueError for what :func:`pack` did not write."""
     try:
-        _, _, words, definitions, includes = _head(packed)
-        numbers = _numbers(packed)
-        return Facts(tuple(map(_definition, definitions)), tuple(_mentions(words, numbers)), tuple(includes))
+        _, _, words, definitions, includes, usings = _head(packed)
+        mentions = tuple(_mentions(words, _numbers(packed)))
+        return Facts(tuple(map(_definition, definitions)), mentions, tuple(includes), tuple(usings))
     except (struct.error, IndexError, TypeError, KeyError) as error:
         raise ValueError(f"no packed facts: {error}") from error
 
@@ -61,9 +63,9 @@ def unpack(packed: bytes) -> Facts:
 def summary(packed: bytes) -> Summary:
     """Raises ValueError as :func:`unpack` does."""
     try:
-        sure, names, words, definitions, includes = _head(packed)
+        sure, names, words, definitions, includes, usings = _head(packed)
         defined = frozenset(row[0] for row in definitions)
-        return Summary(frozenset(words[:names]), frozenset(words[:sure]), defined, tuple(includes))
+        return Summary(frozenset(words[:names]), frozenset(words[:sure]), defined, tuple(includes), tuple(usings))
     except (struct.error, IndexError, TypeError, KeyError) as error:
         raise ValueError(f"no packed facts: {error}") from error
 

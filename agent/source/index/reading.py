@@ -12,6 +12,7 @@ from agent.source.index.mentions import mentions_of
 from agent.source.lexing import Directive, scan
 
 _INCLUDE = re.compile(rb'#\s*include\s*(?:"([^"\n]+)"|<([^>\n]+)>)')
+_USING = re.compile(rb"\busing\s+(namespace\s+)?((?:::\s*)?\w+(?:\s*::\s*\w+)*)\s*;")
 _TELLING = re.compile(
     rb"__global__|__device__|__constant__|__managed__|<<<|<\s*<<|<<\s*<|KERNEL|GLOBAL|DEVICE|HD"
     rb"|\bcu(?:da)?(?:Launch|Func|Occupancy|Memcpy\w*Symbol|GetSymbol)"
@@ -31,7 +32,14 @@ def facts_of(document: Document) -> Facts:
     definitions = definitions_of(document, scanned.code, scanned.directives)
     mentions, wrappers = mentions_of(document, scanned.code, definitions)
     launching = [evolve(one, launches=at in wrappers) for at, one in enumerate(definitions)]
-    return _without_idle(launching, mentions, tuple(_includes(scanned.directives)))
+    found = _without_idle(launching, mentions, tuple(_includes(scanned.directives)))
+    return evolve(found, usings=tuple(dict.fromkeys(_usings(scanned.code))))
+
+
+def _usings(code: bytes) -> Iterator[str]:
+    for match in _USING.finditer(code):
+        name = re.sub(rb"\s+", b"", match.group(2)).decode("utf-8", "replace").removeprefix("::")
+        yield f"{name}::" if match.group(1) else name
 
 
 def _includes(directives: Iterable[Directive]) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 Nothing is resolved as a compiler does it: a name means what is defined under it in the files that its file sees, and
 what is declared there is looked for further. What is surely a kernel (it is launched) or a device variable (it is
-copied to) is looked for further too, nearest first.
+copied to) is looked for further too, nearest first. Of several scopes that one counts in which C++ would find the name
+first: the innermost around it, then those that using-directives and using-declarations name. Where none of them has it
+(it may come with an argument's type, or through a macro), all are meant, by the name alone.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from agent.source.index.facts import DEVICE, KERNEL, LAUNCH, MACRO, SYMBOL, Definition, Found, Mention
+from agent.source.index.facts import DEVICE, KERNEL, LAUNCH, MACRO, OUTSIDE, SYMBOL, Definition, Found, Mention
 from agent.source.index.graph import nearest
 from agent.source.index.table import Table
 
@@ -36,13 +38,27 @@ def meant_at(table: Table, key: str, offset: int) -> tuple[Found, ...]:
 
 def meant(table: Table, key: str, mention: Mention) -> tuple[Found, ...]:
     """What a mention means: the definitions where there are any, else the declarations."""
-    return _resolved(table, key, mention.name, mention.qualifier, mention.kinds, mention.sure)
+    scope = _around(table, key, mention)
+    return _resolved(table, key, mention.name, mention.qualifier, mention.kinds, mention.sure, scope)
+
+
+def by_name_alone(table: Table, key: str, mention: Mention) -> bool:
+    """Whether what a mention means stands in scopes of which none is known to be looked into."""
+    found = meant(table, key, mention)
+    if len({scope_of(one.definition) for one in found}) < 2:
+        return False
+    return _in_scope(table, key, found, mention.qualifier, _around(table, key, mention)) is None
+
+
+def _around(table: Table, key: str, mention: Mention) -> str:
+    """The scope that a mention stands in, as far as the definition around it tells."""
+    return scope_of(table.facts(key).definitions[mention.inside]) if mention.inside != OUTSIDE else ""
 
 
 def meant_by_declaration(table: Table, key: str, declared: Definition) -> tuple[Found, ...]:
     """The definitions of what is declared; the declaration where there are none."""
     scope = scope_of(declared).removesuffix("::")
-    return _resolved(table, key, declared.name, scope, (declared.kind,), True) or (Found(key, declared),)
+    return _resolved(table, key, declared.name, scope, (declared.kind,), True, "") or (Found(key, declared),)
 
 
 def mentions_of(table: Table, targets: Iterable[Found]) -> Iterator[tuple[str, Mention]]:
@@ -93,20 +109,66 @@ def macros(table: Table, key: str, name: str) -> tuple[Found, ...]:
 
 
 def _resolved(
-    table: Table, key: str, name: str, qualifier: str, kinds: tuple[str, ...], sure: bool
+    table: Table,
+    key: str,
+    name: str,
+    qualifier: str,
+    kinds: tuple[str, ...],
+    sure: bool,
+    scope: str | None = None,
 ) -> tuple[Found, ...]:
+    """``scope`` is what the name stands in (``a::b::``); where that is None, it may be any."""
+
     def answer() -> tuple[Found, ...]:
-        return _found(table, key, [one for one in table.defined(name) if one.definition.kind in kinds], qualifier, sure)
+        there = [one for one in table.defined(name) if one.definition.kind in kinds]
+        return _found(table, key, there, lambda found: _chosen(table, key, found, qualifier, scope), sure)
 
-    return table.once((key, name, qualifier, kinds, sure), answer) if table.defined(name) else ()
+    return table.once((key, name, qualifier, kinds, sure, scope), answer) if table.defined(name) else ()
 
 
-def _found(table: Table, key: str, there: Sequence[Found], qualifier: str, sure: bool) -> tuple[Found, ...]:
-    seen = _in(there, table.graph.seen_from(key)) or _in(there, table.graph.seen_around(key))
-    kept = _whole(seen) or _defined_elsewhere(table, seen, _whole(there), key)
+Choice = Callable[[Sequence[Found]], Sequence[Found]]
+
+
+def _found(table: Table, key: str, there: Sequence[Found], chosen: Choice, sure: bool) -> tuple[Found, ...]:
+    seen = chosen(_in(there, table.graph.seen_from(key)) or _in(there, table.graph.seen_around(key)))
+    kept = _whole(seen) or chosen(_defined_elsewhere(table, seen, _whole(there), key))
     if not seen and sure:
-        kept = _nearest(_whole(there) or there, key)
-    return tuple(_qualified(kept or seen, qualifier))
+        kept = chosen(_nearest(_whole(there) or there, key))
+    return tuple(kept or seen)
+
+
+def _chosen(table: Table, key: str, found: Sequence[Found], qualifier: str, scope: str | None) -> Sequence[Found]:
+    if scope is not None and len({scope_of(one.definition) for one in found}) > 1:
+        inner = _in_scope(table, key, found, qualifier, scope)
+        if inner is not None:
+            return inner
+    return _qualified(found, qualifier)
+
+
+def _in_scope(table: Table, key: str, found: Sequence[Found], qualifier: str, scope: str) -> Sequence[Found] | None:
+    """Those that C++ finds first from within a scope; None where it looks into none of theirs, as far as is known."""
+    behind = f"{re.sub('<.*?>', '', qualifier)}::" if qualifier else ""
+    for level in _levels(scope):
+        here = [one for one in found if scope_of(one.definition) == level + behind]
+        if here:
+            return here
+    used = table.used_in(key)
+    named = [one for one in found if _used(one.definition, behind, scope, used)]
+    return named or None
+
+
+def _levels(scope: str) -> Iterator[str]:
+    """``a::b::``, ``a::`` and the global one."""
+    parts = scope.split("::")[:-1]
+    for count in range(len(parts), -1, -1):
+        yield "".join(f"{part}::" for part in parts[:count])
+
+
+def _used(definition: Definition, behind: str, scope: str, used: frozenset[str]) -> bool:
+    """Whether a using-directive, or a using-declaration, brings it; each may be relative to a scope around it."""
+    whole = scope_of(definition)
+    names = (name for level in _levels(scope) for one in used for name in (level + one,))
+    return any(name + behind == whole if name.endswith("::") else name == whole + definition.name for name in names)
 
 
 def _in(found: Iterable[Found], files: frozenset[str]) -> list[Found]:
@@ -118,9 +180,12 @@ def _whole(found: Iterable[Found]) -> list[Found]:
 
 
 def _defined_elsewhere(table: Table, declared: Sequence[Found], whole: Sequence[Found], key: str) -> list[Found]:
-    """The definitions of what is only declared where it is used: in files that see a declaration, else the nearest."""
+    """The definitions of what is only declared where it is used: of that scope where there are such; in files that see
+    a declaration, else the nearest."""
     files, kinds = {one.key for one in declared}, {one.definition.kind for one in declared}
+    scopes = {scope_of(one.definition) for one in declared}
     alike = [one for one in whole if one.definition.kind in kinds]
+    alike = [one for one in alike if scope_of(one.definition) in scopes] or alike
     return [one for one in alike if files & table.graph.seen_from(one.key)] or _nearest(alike, key)
 
 

@@ -28,6 +28,7 @@ class Table:
     _mentioning: dict[str, set[str]] = field(factory=dict)
     _sure: dict[str, set[str]] = field(factory=dict)
     _defining: dict[str, set[str]] = field(factory=dict)
+    _usings: dict[str, tuple[str, ...]] = field(factory=dict)
     _opened: OrderedDict[str, Facts] = field(factory=OrderedDict)
     _remembered: dict[Hashable, Any] = field(factory=dict)
 
@@ -52,6 +53,8 @@ class Table:
         for table, names in self._tables(told):
             for name in names:
                 table.setdefault(name, set()).add(key)
+        if told.usings:
+            self._usings[key] = told.usings
         self.graph.put(key, told.includes)
 
     def drop(self, key: str) -> None:
@@ -62,6 +65,7 @@ class Table:
     def _remove(self, key: str) -> None:
         packed = self._packed.pop(key, None)
         self._opened.pop(key, None)
+        self._usings.pop(key, None)
         self._remembered.clear()
         told = summary(packed) if packed is not None else None
         for table, names in self._tables(told) if told else ():
@@ -91,6 +95,11 @@ class Table:
     def is_sure(self, name: str, key: str) -> bool:
         """Whether a name stands in a file where it surely means something."""
         return key in self._sure.get(name, ())
+
+    def used_in(self, key: str) -> frozenset[str]:
+        """The using-directives and using-declarations that a file sees."""
+        seen = self.graph.seen_from(key)
+        return frozenset(one for other, told in self._usings.items() if other in seen for one in told)
 
     def defined(self, name: str) -> tuple[Found, ...]:
         """What is defined or declared under a name, by file."""
