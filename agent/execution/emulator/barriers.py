@@ -12,7 +12,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.kernel import Block
-from agent.execution.emulator.lanes import Lanes
+from agent.execution.emulator.lanes import Lanes, by_block
 from agent.execution.emulator.leavers import Leavers
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Barriers:
                 wide = wide[np.broadcast_to(cut[1], whole.shape).reshape(-1)]
             expected[np.broadcast_to(lanes.block, lanes.shape).reshape(-1)] = wide
             if batch.order is not None:
-                for row, threads in _by_row(lanes):
+                for row, threads in by_block(lanes.flat, lanes.threads):
                     batch.order.phases.arrive(batch.order, self._phase(number, row), row, threads)
         if block.end.arrives:
             passing = self.passing.setdefault(number, np.zeros(self.blocks, bool))
@@ -130,19 +130,13 @@ class Barriers:
         for row in np.flatnonzero(some).tolist():
             batch.order.phases.end(self._phase(number, row), 0)
         for arrival in going:
-            for row, threads in _by_row(arrival.lanes):
+            for row, threads in by_block(arrival.lanes.flat, arrival.lanes.threads):
                 if some[row]:
                     batch.order.phases.acquire(self._phase(number, row), 0, row, threads)
 
     def _phase(self, number: int, row: int) -> int:
         """A number that no ``mbarrier`` has."""
         return -1 - number * self.blocks - row
-
-
-def _by_row(lanes: Lanes) -> list[tuple[int, Array]]:
-    """The threads of each block of the batch, by number in the block."""
-    rows, threads = np.divmod(lanes.flat, lanes.threads)
-    return [(row, threads[rows == row]) for row in np.unique(rows).tolist()]
 
 
 def _cut(arrival: Arrival, part: Lanes, held: Array) -> Array | None:

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from agent.execution.device import Where
 from agent.execution.emulator.addresses import LOCAL, SHARED, Array
-from agent.execution.emulator.barriers import Barriers, report_deadlock
+from agent.execution.emulator.barriers import Arrival, Barriers, report_deadlock
 from agent.execution.emulator.copies import Copies
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.instruction import Instruction, Register
@@ -28,7 +28,9 @@ from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import Values
 
 if TYPE_CHECKING:
+    from agent.execution.emulator.cluster_barrier import Team
     from agent.execution.emulator.global_races import Traffic
+    from agent.execution.emulator.race_clusters import ClusterShadow
     from agent.execution.emulator.race_order import Order
     from agent.execution.emulator.races import Shadow
     from agent.execution.emulator.reach import Reach
@@ -75,7 +77,8 @@ class Meter:
 
 @define(eq=False)
 class Batch:
-    """``numbers`` are the linear numbers of the blocks; ``values`` the entries for all lanes (see ``Lanes``)."""
+    """``numbers`` are the linear numbers of the blocks; ``values`` the entries for all lanes (see ``Lanes``). ``team``:
+    where blocks form clusters of several, how these keep together."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -94,6 +97,7 @@ class Batch:
     traffic: "Traffic | None" = None
     reach: "Reach | None" = None
     twin: "Twin | None" = None
+    team: "Team | None" = None
     everyone: Lanes = field(init=False)
     lanes: Lanes = field(init=False)
     groups: dict[int, list[Lanes]] = field(factory=dict)
@@ -120,7 +124,7 @@ class Batch:
         self.push(0, self.everyone)
 
     @property
-    def shadow(self) -> "Shadow | None":
+    def shadow(self) -> "Shadow | ClusterShadow | None":
         return self.shared.shadow
 
     def chip(self, tag: int) -> "Shared | Local | Parameters":
@@ -284,6 +288,7 @@ class Batch:
         return None
 
     def _exit(self, lanes: Lanes) -> None:
+        before = self.living.copy()
         self.living -= np.bincount(np.broadcast_to(lanes.block, lanes.shape).reshape(-1), minlength=len(self.living))
         if self.exited is None:
             self.exited = np.zeros(self.everyone.count, bool)
@@ -293,6 +298,9 @@ class Batch:
                 self.push(number, union(self.parked.pop(number)))
         if self.barriers.waiting:
             self.barriers.release(self)
+        if self.team is not None:
+            self.team.ended(self, np.flatnonzero((before > 0) & (self.living == 0)))
+            self.team.settle(self)
 
     # Barriers -------------------------------------------------------------------------------------------------------
 
@@ -305,6 +313,8 @@ class Batch:
 
     def _barrier(self, block: Block, lanes: Lanes, values: Values, dirty: set[int]) -> int | None:
         end = block.end
+        if end.of_cluster and self.team is not None:
+            return self._wait_for_cluster(block, lanes, values, dirty)
         numbers = values[end.entries[0]]
         simple = end.output is None and not end.counted
         if simple and lanes.count == int(self.living.sum()) and numbers.size == 1 and not self.barriers.waiting:
@@ -320,6 +330,16 @@ class Batch:
         if end.arrives:
             self.push(end.targets[0], lanes)
         self.barriers.release(self)
+        return None
+
+    def _wait_for_cluster(self, block: Block, lanes: Lanes, values: Values, dirty: set[int]) -> int | None:
+        assert self.team is not None
+        self._leave(lanes, values, dirty, block.end.targets)
+        going = self.team.wait(self, lanes, block)
+        if going is lanes:
+            return block.end.targets[0]
+        if going is not None:
+            self.push(block.end.targets[0], going)
         return None
 
     def _wait_for_warp(self, block: Block, lanes: Lanes, values: Values, dirty: set[int]) -> bool:
@@ -376,7 +396,8 @@ class Batch:
             return True
         waiting = [arrival for arrivals in self.barriers.waiting.values() for arrival in arrivals]
         if waiting:
-            report_deadlock(self, waiting)
+            held = [] if self.team is None else self.team.waiting
+            report_deadlock(self, waiting + [Arrival(lanes, block, None) for lanes, block in held])
         return False
 
     def _waiting(self) -> str:

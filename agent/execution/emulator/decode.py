@@ -4,7 +4,6 @@ Covers what NVRTC and nvcc 12 and 13 write for sm_75 and newer, with inline asse
 is that of NVIDIA's "PTX ISA" manual, chapters 4 to 7 and 11.
 """
 
-import math
 import re
 
 from agent.execution.emulator.instruction import Function, Module, Variable
@@ -117,6 +116,9 @@ def _function(reader: _Reader, entry: bool) -> None:
     header, end = reader.take(_HEADER_END, f"the body of {name}").groups()
     reader.scope.declare_symbol(name, name)
     threads = {which: (int(x), int(y or 1), int(z or 1)) for which, x, y, z in _THREADS.findall(header)}
+    cluster = _CLUSTER.search(header)
+    if ".blocksareclusters" in header:
+        raise PtxError(f"the grid of {name} counts clusters (.blocksareclusters), which is not known")
     body = Body(reader.text, Slots())
     if end == "{":
         scope = Scope(reader.scope, body.slots)
@@ -134,7 +136,7 @@ def _function(reader: _Reader, entry: bool) -> None:
         instructions=tuple(body.instructions),
         max_threads=threads.get("reqntid") or threads.get("maxntid"),
         required_threads=threads.get("reqntid"),
-        cluster=math.prod(int(size) for sizes in _CLUSTER.findall(header) for size in sizes if size),
+        cluster=_three(cluster) if cluster else (1, 1, 1),
     )
     if end == ";":
         reader.externals[name] = function
@@ -144,6 +146,10 @@ def _function(reader: _Reader, entry: bool) -> None:
     else:
         reader.functions[name] = function
         reader.externals.pop(name, None)
+
+
+def _three(sizes: re.Match[str]) -> tuple[int, int, int]:
+    return int(sizes[1]), int(sizes[2] or 1), int(sizes[3] or 1)
 
 
 def _parameters(text: str) -> tuple[Variable, ...]:

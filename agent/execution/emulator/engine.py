@@ -13,6 +13,7 @@ from agent.execution.device import Answer, Bytes, Fault, Image, LaunchCounters, 
 from agent.execution.emulator.addresses import FIRST_BUFFER
 from agent.execution.emulator.batch import Cancelled, Meter, StepLimit, TimeLimit
 from agent.execution.emulator.buffers import EAGER, EAGER_OF_FEW, Buffer, fill_from, new_buffer
+from agent.execution.emulator.cluster_shape import clusters_of
 from agent.execution.emulator.faults import FaultLog, TooManyFaults
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.kernel import Kernel
@@ -190,6 +191,8 @@ def _launch(run: Run, launch: BoundLaunch) -> None:
     if request.blocks is not None:
         chosen = sorted({number for number in request.blocks(total) if 0 <= number < total})
         numbers = np.array(chosen, np.int64)
+    # the blocks of a cluster run together or not at all
+    numbers = clusters_of(kernel.name, kernel.function.cluster, launch.grid).order(numbers)
     parameters = Parameters(parameter_bytes(kernel, launch.arguments, run.buffers, run.memory))
     if not run.complete:
         # what the blocks left out would have written is missing, which is no fault of this launch

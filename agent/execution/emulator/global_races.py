@@ -1,9 +1,10 @@
 """Races on global memory within a launch: two threads touch the same bytes, one writes, and nothing orders the two.
 
 What orders accesses of different threads: within a block, what orders them on shared memory (``race_order``: barriers
-of the block, ``bar.warp.sync``; no shuffle); between blocks, fences and flags (``race_clocks``), which grid barriers
-are made of; the end of the launch. Atomics, and loads and stores marked relaxed, acquire or release, do not race among
-each other, nor with volatile ones, unless one of them is of block scope and the other of another block.
+of the block, ``bar.warp.sync``; no shuffle); between blocks of a cluster, its barrier and what arrives at an
+``mbarrier``; between any blocks, fences and flags (``race_clocks``), which grid barriers are made of; the end of the
+launch. Atomics, and loads and stores marked relaxed, acquire or release, do not race among each other, nor with
+volatile ones, unless one of them is of block scope and the other of another block.
 
 Of what is left these are classes of their own, no faults by themselves:
 
@@ -304,17 +305,13 @@ class Traffic:
 
     def _ordered(self, mine: Array, stamps: Array) -> Array:
         """Where the accesses with ``stamps`` come before what ``mine`` do now."""
-        threads = self.ground.threads
+        threads, first = self.ground.threads, self.first * self.ground.threads
         theirs, times = (stamps & _THREAD).astype(np.int64), stamps >> _TIME
-        block = mine // threads
-        near = np.flatnonzero(theirs // threads == block)
+        team = threads * self.order.team
+        near = np.flatnonzero((theirs - first) // team == (mine - first) // team)
         ordered = np.zeros(len(mine), bool)
         if len(near):
-            row = block[near] - self.first
-            since = np.maximum(
-                self.order.horizon[row, 0], self.order.met(row, mine[near] % threads, theirs[near] % threads)
-            )
-            ordered[near] = times[near] < since
+            ordered[near] = times[near] < self.order.since(mine[near] - first, theirs[near] - first)
         if self.ground.clocks is not None and not ordered.all():
             ordered |= self.ground.clocks.before(mine, theirs, times)
         return ordered

@@ -137,8 +137,8 @@ class Function:
 
     ``variables`` are those declared inside the body (``local``, ``shared``, and ``param`` for the arguments of calls);
     where blocks declare a name twice the later one is called ``name#2``. They hide module variables of the same name.
-    ``max_threads`` is ``.maxntid`` or ``.reqntid``; ``required_threads`` only the latter. ``cluster`` is the number of
-    blocks of each cluster that the code itself asks for.
+    ``max_threads`` is ``.maxntid`` or ``.reqntid``; ``required_threads`` only the latter. ``cluster`` is the shape of
+    the clusters of blocks that the code itself asks for.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Function:
     instructions: tuple[Instruction, ...]
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
-    cluster: int = 1
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @frozen

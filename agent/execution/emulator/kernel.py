@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from agent.execution.emulator import (
+    clusters,
     steps_atomic,
     steps_copy,
     steps_matrix,
@@ -18,7 +19,6 @@ from agent.execution.emulator import (
     steps_tiles,
     steps_warp,
 )
-from agent.execution.emulator.clusters import check_clusters
 from agent.execution.emulator.exactness import inexact
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
 from agent.execution.emulator.instruction import Function, Immediate, Module
@@ -31,8 +31,8 @@ from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering
 
 # imported for what they register
 _FAMILIES = (
-    steps_atomic, steps_copy, steps_matrix, steps_mbarrier, steps_memory, steps_move, steps_surface, steps_texture,
-    steps_tiles, steps_warp,
+    clusters, steps_atomic, steps_copy, steps_matrix, steps_mbarrier, steps_memory, steps_move, steps_surface,
+    steps_texture, steps_tiles, steps_warp,
 )  # fmt: skip
 
 _STRONG = frozenset(("atom", "nanosleep", "mbarrier"))
@@ -49,7 +49,8 @@ class End:
     """How a block ends. ``kind``: ``next``, ``branch``, ``jump``, ``table``, ``exit``, ``trap``, ``barrier``.
 
     ``targets`` are block numbers; for a branch the taken one, then the one fallen through to. ``entries`` are what the
-    end reads: predicate, index, or the barrier's number, count and predicate.
+    end reads: predicate, index, or the barrier's number, count and predicate. ``of_cluster``: the wait of a cluster's
+    barrier.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class End:
     counted: bool = False
     aligned: bool = True
     arrives: bool = False
+    of_cluster: bool = False
 
 
 @define(eq=False, slots=False)
@@ -134,7 +136,6 @@ def prepare(
 ) -> Kernel:
     """Lower ``function``. Raises Refused, naming what this emulator does not know."""
     code = lay_out(module, function, addresses)
-    check_clusters(function, code.items)
     entries = Entries()
     sites = tuple(
         Site(index, item.instruction, function.name, *place)
@@ -272,7 +273,7 @@ def _barrier(lowering: Lowering, number: int) -> End:
     instruction = lowering.instruction
     if "cluster" in instruction.modifiers:
         number_of_its_own = lowering.entries.literal(MOST_BARRIERS, "b32")
-        return End("barrier", (number + 1,), (number_of_its_own,), aligned=False)
+        return End("barrier", (number + 1,), (number_of_its_own,), aligned=False, of_cluster=True)
     words = [word for word in instruction.modifiers if word not in ("cta", "aligned")]
     kind = words[0] if words else "sync"
     reduction = words[1] if kind == "red" and len(words) > 1 else ""

@@ -167,6 +167,12 @@ def _full(value: Array, height: int, width: int) -> Array:
     return np.array(np.broadcast_to(value, (height, width)), order="C")
 
 
+def by_block(flat: Array, threads: int) -> list[tuple[int, Array]]:
+    """Lane numbers as the row of each block and its threads."""
+    rows, thread = np.divmod(flat, threads)
+    return [(row, thread[rows == row]) for row in np.unique(rows).tolist()]
+
+
 def all_lanes(blocks: int, threads: int) -> Lanes:
     return Lanes(blocks, threads)
 

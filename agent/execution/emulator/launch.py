@@ -13,7 +13,8 @@ from agent.execution.emulator import compiled
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.batch import Batch, Meter
 from agent.execution.emulator.buffers import Buffer
-from agent.execution.emulator.clusters import SPECIALS
+from agent.execution.emulator.cluster_barrier import Team
+from agent.execution.emulator.cluster_shape import Clusters, clusters_of
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
 from agent.execution.emulator.global_races import Ground, Traffic, ground_of
@@ -25,6 +26,7 @@ from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.race_clusters import ClusterRecords, ClusterShadow
 from agent.execution.emulator.race_order import Order
 from agent.execution.emulator.race_records import Records
 from agent.execution.emulator.races import Shadow
@@ -133,18 +135,23 @@ def scalar_bytes(dtype: str, value: int | float) -> bytes:
 
 
 def run_launch(setting: Setting, numbers: Array) -> None:
-    """Run the blocks of those linear ``numbers``. Raises Refused, StepLimit, TimeLimit, Cancelled, TooManyFaults."""
-    threads = _threads(setting)
+    """Run the blocks of those linear ``numbers``, which are whole clusters in their order. Raises Refused, StepLimit,
+    TimeLimit, Cancelled, TooManyFaults."""
+    threads, clusters = _threads(setting), launch_clusters(setting)
+    if clusters.size > 1 and setting.twins is not None:
+        raise Refused(f"a float64 shadow of {setting.kernel.name}, which runs in clusters of {clusters.size} blocks")
     per_batch = max(1, LANES // threads)
     heavy = _block_bytes(setting, threads)
     if heavy > MOST_BYTES:
         raise Refused(f"one block of {setting.kernel.name} needs {heavy} bytes of shared and local memory")
     per_batch = max(1, min(per_batch, (MOST_BYTES // 4) // max(heavy, 1)))
+    per_batch = max(per_batch // clusters.size, 1) * clusters.size
     most = max(1, MOST_BYTES // max(heavy * per_batch, 1))
     waiting = [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)][::-1]
     active: list[Batch] = []
     open_grid(setting.memory, setting.kernel, len(numbers) == math.prod(setting.launch.grid))
-    if setting.back_end != "numpy" and compiled.attempt(setting, numbers, threads, setting.back_end == "compiled"):
+    quick = setting.back_end != "numpy" and clusters.size == 1
+    if quick and compiled.attempt(setting, numbers, threads, setting.back_end == "compiled"):
         setting.compiled.append(setting.kernel.name)
         return
     ground = _ground(setting, numbers, threads)
@@ -163,6 +170,11 @@ def run_launch(setting: Setting, numbers: Array) -> None:
                 done.watch.close()
         else:
             turn += 1
+
+
+def launch_clusters(setting: Setting) -> Clusters:
+    """Raises Refused for clusters that no card would launch."""
+    return clusters_of(setting.kernel.name, setting.kernel.function.cluster, setting.launch.grid)
 
 
 def _ground(setting: Setting, numbers: Array, threads: int) -> Ground | None:
@@ -195,11 +207,17 @@ def _batch(setting: Setting, numbers: Array, threads: int, ground: Ground | None
     kernel, launch = setting.kernel, setting.launch
     track = "initialised" in setting.checks
     shared = Shared(len(numbers), shared_regions(kernel, launch.shared), None)
-    order = Order(len(numbers), threads, ground.clock) if ground is not None else None
+    clusters = launch_clusters(setting)
+    order = Order(len(numbers), threads, ground.clock, clusters.size) if ground is not None else None
     if shared.size and ({"races", "initialised"} & setting.checks):
         grain = 1 if kernel.narrow_shared else 4
-        records = Records(order, shared.size, grain) if order is not None else None
-        shared.shadow = Shadow(records, Known(len(numbers), shared.size) if track else None)
+        known = Known(len(numbers), shared.size) if track else None
+        if clusters.size > 1:
+            of_all = ClusterRecords(order, len(numbers), shared.size, grain) if order is not None else None
+            shared.shadow = ClusterShadow(of_all, known)
+        else:
+            records = Records(order, shared.size, grain) if order is not None else None
+            shared.shadow = Shadow(records, known)
     return Batch(
         kernel=kernel,
         grid=launch.grid,
@@ -218,6 +236,7 @@ def _batch(setting: Setting, numbers: Array, threads: int, ground: Ground | None
         traffic=Traffic(ground, order, first) if ground is not None and order is not None else None,
         reach=setting.reach,
         twin=setting.twins.twin(kernel, len(numbers), threads) if setting.twins is not None else None,
+        team=Team(clusters, len(numbers), threads) if clusters.size > 1 else None,
     )
 
 
@@ -268,10 +287,11 @@ def _initial_value(
 
 def special(kernel: Kernel, launch: BoundLaunch, numbers: Array, threads: int, name: str) -> Array:
     """A special register as a value of the batch. Raises Refused for one that has no meaning here."""
-    of_cluster = SPECIALS.get(name, name)
-    if isinstance(of_cluster, int):
-        return np.array([[of_cluster]])
-    register, _, axis = of_cluster.partition(".")
+    if "cluster" in name:
+        of_cluster = clusters_of(kernel.name, kernel.function.cluster, launch.grid).special(name, numbers)
+        if of_cluster is not None:
+            return of_cluster
+    register, _, axis = name.partition(".")
     index = "xyz".find(axis) if axis else -1
     thread = np.arange(threads)[None, :]
     if register in ("tid", "ctaid") and index >= 0:

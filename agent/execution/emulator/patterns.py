@@ -19,12 +19,14 @@ MOST_LARGE = 64  # patterns kept for addresses that differ between blocks: each 
 
 @define(eq=False, slots=False)
 class Pattern:
-    """Sound accesses of ``span`` bytes each at ``offsets`` (broadcastable to ``lanes.shape``)."""
+    """Sound accesses of ``span`` bytes each at ``offsets`` (broadcastable to ``lanes.shape``). ``rows``: the blocks
+    whose shared memory it is, where that is not each lane's own."""
 
     site: Site
     lanes: Lanes
     offsets: Array
     span: int
+    rows: Array | None = None
     passes: int | None = None
     known: bool = False
     _elements: dict[tuple[int, int], Array] = field(factory=dict)
@@ -32,7 +34,12 @@ class Pattern:
     @cached_property
     def alike(self) -> bool:
         """Every block of the batch accesses the same offsets."""
-        return self.lanes.all_rows and self.offsets.shape[0] == 1
+        return self.rows is None and self.lanes.all_rows and self.offsets.shape[0] == 1
+
+    @cached_property
+    def row(self) -> Array:
+        """The block of the batch whose memory each lane accesses, broadcastable to ``lanes.shape``."""
+        return self.lanes.block if self.rows is None else self.rows
 
     @cached_property
     def low(self) -> int:
@@ -63,7 +70,7 @@ class Pattern:
         """Element numbers in an array of ``row`` elements of ``width`` bytes per block."""
         found = self._elements.get((width, row))
         if found is None:
-            found = self.lanes.block * row + (self.offsets >> SHIFT[width])
+            found = self.row * row + (self.offsets >> SHIFT[width])
             self._elements[width, row] = found
         return found
 

@@ -36,12 +36,13 @@ class Order:
     """The order within the blocks of one batch.
 
     ``horizon`` is the time of each block's last barrier, ``warp_time`` that of each warp's, ``pair_time`` of two lanes
-    (None as long as warps met whole).
+    (None as long as warps met whole). Clusters are of ``team`` blocks each.
     """
 
     blocks: int
     threads: int
     clock: Clock
+    team: int = 1
     horizon: Array = field(init=False)
     warp_time: Array = field(init=False)
     pair_time: Array | None = None
@@ -50,7 +51,7 @@ class Order:
     def __attrs_post_init__(self) -> None:
         self.horizon = np.ones((self.blocks, 1), np.uint64)
         self.warp_time = np.zeros((self.blocks, -(-self.threads // WARP)), np.uint64)
-        self.phases = Phases(self.blocks, self.threads)
+        self.phases = Phases(self.blocks, self.threads, self.team)
 
     def barrier(self, complete: Array) -> None:
         """The blocks where ``complete`` holds have passed a barrier."""
@@ -93,6 +94,21 @@ class Order:
             times = np.maximum(times, pairs)
         near = np.where(theirs // WARP == warp, times, np.uint64(0))
         return np.maximum(near, self.phases.since(row, mine, theirs)) if self.phases.used else near
+
+    def since(self, mine: Array, theirs: Array) -> Array:
+        """Before when accesses of the lanes ``theirs`` of the batch are ordered before what ``mine`` do now; 0 for
+        those of another cluster. Both are flat."""
+        row, other = mine // self.threads, theirs // self.threads
+        times = np.zeros(mine.shape, np.uint64)
+        near = np.flatnonzero(row == other)
+        if len(near):
+            block = row[near]
+            met = self.met(block, mine[near] % self.threads, theirs[near] % self.threads)
+            times[near] = np.maximum(self.horizon[block, 0], met)
+        far = np.flatnonzero((row != other) & (row // self.team == other // self.team))
+        if len(far) and self.team > 1:
+            times[far] = self.phases.since_lanes(mine[far], theirs[far])
+        return times
 
     def met_by(self, row: int, warp: int, lanes: Array) -> Array:
         """When each lane of a warp of block ``row`` last met one of ``lanes``: ``(32,)``."""

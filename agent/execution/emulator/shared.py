@@ -1,7 +1,8 @@
 """Shared memory of a batch: one row of bytes for each block.
 
 Variables lie apart with a gap between them, so that running off one array does not silently land in the next; the gap
-is a multiple of 128 bytes, which leaves every bank as it would be.
+is a multiple of 128 bytes, which leaves every bank as it would be. In a cluster an address may lead to the row of
+another block (``cluster_shape``): such accesses are taken apart from the common ones, whose addresses are all plain.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import UNSIGNED
+from agent.execution.emulator.cluster_shape import parted
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.memory import Place, report_uninitialised
 from agent.execution.emulator.patterns import Pattern, Patterns
@@ -18,6 +20,7 @@ from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
+    from agent.execution.emulator.race_clusters import ClusterShadow
     from agent.execution.emulator.races import Shadow
 
 
@@ -38,7 +41,7 @@ class Shared:
 
     blocks: int
     regions: tuple[Region, ...]
-    shadow: "Shadow | None"
+    shadow: "Shadow | ClusterShadow | None"
     size: int = field(init=False)
     views: dict[int, Array] = field(init=False)
     ends: Array | None = field(init=False, default=None)
@@ -61,10 +64,13 @@ class Shared:
         pattern = self._pattern(lanes, site, addresses, shift, width * count)
         if pattern is None:
             return self._load_apart(batch, lanes, site, addresses, shift, width, count)
+        return self._load(batch, pattern, width, count)
+
+    def _load(self, batch: "Batch", pattern: Pattern, width: int, count: int) -> list[Array]:
         if self.shadow is not None:
             bad = self.shadow.read(batch, pattern)
             if bad is not None:
-                report_uninitialised(batch, lanes, site, bad, lambda: "shared memory")
+                report_uninitialised(batch, pattern.lanes, pattern.site, bad, lambda: "shared memory")
         if batch.watch is not None:
             batch.watch.shared_access(pattern)
         if batch.reach is not None:
@@ -77,14 +83,17 @@ class Shared:
         pattern = self._pattern(lanes, site, addresses, shift, width * len(values))
         if pattern is None:
             self._store_apart(batch, lanes, site, addresses, shift, width, values)
-            return
+        else:
+            self._store(batch, pattern, width, values)
+
+    def _store(self, batch: "Batch", pattern: Pattern, width: int, values: list[Array]) -> None:
         if self.shadow is not None:
             self.shadow.write(batch, pattern, width, values)
         if batch.watch is not None:
             batch.watch.shared_access(pattern)
         if batch.reach is not None:
             batch.reach.on_shared(pattern)
-        index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), lanes.shape)
+        index = np.broadcast_to(pattern.elements(width, self.views[width].shape[1]), pattern.lanes.shape)
         view = self.views[width].reshape(-1)
         for k, value in enumerate(values):
             view[index + k if k else index] = value
@@ -95,11 +104,10 @@ class Shared:
         """Where atomics act (see ``memory.places``)."""
         pattern = self._pattern(lanes, site, addresses, shift, width)
         if pattern is None:
-            lanes, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width, True)
+            pattern, kept = self._sound(batch, lanes, site, addresses, shift, width, True)
             if not len(kept):
                 return []
-            where = where[kept]
-            pattern = Pattern(site, lanes, offsets, width)
+            lanes, where = pattern.lanes, where[kept]
         if self.shadow is not None:
             self.shadow.atomic(batch, pattern)
         if batch.watch is not None:
@@ -140,12 +148,11 @@ class Shared:
 
     def _sound(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, span: int, writes: bool
-    ) -> tuple[Lanes, Array, Array]:
-        """The lanes whose access is in range and aligned, their offsets ``(1, count)``, and their places in lane
-        order.
-        """
+    ) -> tuple[Pattern, Array]:
+        """The accesses of lanes that are in range and aligned, and these lanes' places in lane order."""
         signed = addresses.astype(np.int64) + shift
         offsets = np.broadcast_to(signed, lanes.shape).reshape(-1)
+        rows, offsets = _rows(batch, lanes, offsets)
         inside = (offsets >= 0) & (offsets <= self.size - span)
         if self.ends is not None:
             inside &= self.ends.take(np.where(inside, offsets, 0)) >= offsets + span
@@ -170,7 +177,11 @@ class Shared:
                 ),
             )
         kept = np.flatnonzero(inside & aligned)
-        return Lanes(lanes.blocks, lanes.threads, ragged=lanes.flat[kept]), offsets[kept][None, :], kept
+        if rows is not None and batch.team is not None and len(kept):
+            part = Lanes(lanes.blocks, lanes.threads, ragged=lanes.flat[kept])
+            kept = kept[batch.team.use(batch, part, rows[kept], site)]
+        part = Lanes(lanes.blocks, lanes.threads, ragged=lanes.flat[kept])
+        return Pattern(site, part, offsets[kept][None, :], span, None if rows is None else rows[kept][None, :]), kept
 
     def _describe(self, offset: int, span: int) -> str:
         if not self.regions:
@@ -185,9 +196,9 @@ class Shared:
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, count: int
     ) -> list[Array]:
         results = [np.zeros(lanes.shape, UNSIGNED[width]) for _ in range(count)]
-        part, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width * count, False)
+        pattern, kept = self._sound(batch, lanes, site, addresses, shift, width * count, False)
         if len(kept):
-            values = self.load(batch, part, site, offsets, 0, width, count)
+            values = self._load(batch, pattern, width, count)
             for result, value in zip(results, values, strict=True):
                 result.reshape(-1)[kept] = value.reshape(-1)
         return results
@@ -195,7 +206,21 @@ class Shared:
     def _store_apart(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, values: list[Array]
     ) -> None:
-        part, offsets, kept = self._sound(batch, lanes, site, addresses, shift, width * len(values), True)
+        pattern, kept = self._sound(batch, lanes, site, addresses, shift, width * len(values), True)
         if len(kept):
             parts = [np.broadcast_to(value, lanes.shape).reshape(-1)[kept][None, :] for value in values]
-            self.store(batch, part, site, offsets, 0, width, parts)
+            self._store(batch, pattern, width, parts)
+
+
+def _rows(batch: "Batch", lanes: Lanes, addresses: Array) -> tuple[Array | None, Array]:
+    """The blocks of the batch in whose rows the lanes' addresses are (None: each in its own), and their offsets there.
+    Ranks that the cluster does not have stay part of the offset, which is out of every bound."""
+    if batch.team is None:
+        return None, addresses
+    owner, offsets = parted(addresses)
+    far = (owner > 0) & (owner <= batch.team.size)
+    if not far.any():
+        return None, addresses
+    own = lanes.flat // lanes.threads
+    rows = np.where(far, own // batch.team.size * batch.team.size + owner - 1, own)
+    return rows, np.where(far, offsets, addresses)

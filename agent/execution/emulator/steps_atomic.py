@@ -92,7 +92,7 @@ def words_of(lowering: Lowering) -> tuple[str, str, int]:
     """Space, operation and vector length."""
     space, name, count = "generic", "", 1
     for word in lowering.instruction.modifiers:
-        if word in ("global", "shared", "shared::cta"):
+        if word in ("global", "shared", "shared::cta", "shared::cluster"):
             space = word[:6]
         elif word in _ALLOWED:
             name = word

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.instruction import Operand, Vector
+from agent.execution.emulator.lanes import by_block
 from agent.execution.emulator.mbarrier import MOST_ARRIVALS, State, arrive, parity, pending, read, transfer
 from agent.execution.emulator.memory import Place
 from agent.execution.emulator.sites import Site
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _KINDS = frozenset(("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx", "complete_tx",
                     "pending_count"))  # fmt: skip
-_IGNORED = frozenset(("shared", "release", "acquire", "relaxed", "cta", "cluster"))
+_IGNORED = frozenset(("shared", "shared::cluster", "release", "acquire", "relaxed", "cta", "cluster"))
 _FURTHER = frozenset(("expect_tx", "noComplete", "parity"))
 _MISUSED = "invalid mbarrier"
 
@@ -168,9 +169,8 @@ def note_arrivals(batch: "Batch", key: int, lanes: Array, ends: Sequence[int], p
     start = 0
     for stop in (*ends, len(lanes)):
         if stop > start:
-            mine = batch.lanes.flat[lanes[start:stop]]
-            threads = batch.lanes.threads
-            batch.order.phases.arrive(batch.order, key, int(mine[0]) // threads, mine % threads)
+            for row, threads in by_block(batch.lanes.flat[lanes[start:stop]], batch.lanes.threads):
+                batch.order.phases.arrive(batch.order, key, row, threads)
         start = stop
         if stop in ends:
             batch.order.phases.end(key, parity)
@@ -213,8 +213,8 @@ def _wait(lowering: Lowering, at: Barrier, by_parity: bool) -> Step:
             over[lanes] = odd[lanes] != state.parity
             passed = lanes[over[lanes]]
             if batch.order is not None and len(passed):
-                mine, threads = batch.lanes.flat[passed], batch.lanes.threads
-                batch.order.phases.acquire(key, 1 - state.parity, int(mine[0]) // threads, mine % threads)
+                for row, threads in by_block(batch.lanes.flat[passed], batch.lanes.threads):
+                    batch.order.phases.acquire(key, 1 - state.parity, row, threads)
             return state, len(lanes)
 
         at.each(values, batch, act)

@@ -9,6 +9,7 @@ from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import LOCAL, PARAM, SHARED, Array
 from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.instruction import Address, Operand, Register, Symbol, Vector
+from agent.execution.emulator.lanes import by_block
 from agent.execution.emulator.race_sites import is_fence, is_near
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import (
@@ -174,6 +175,9 @@ def fence(lowering: Lowering) -> Step:
     def run(values: Values, batch: "Batch") -> None:
         if batch.traffic is not None:
             batch.traffic.fence(batch.lanes, near)
+        if batch.team is not None and batch.order is not None and not near:
+            for row, threads in by_block(batch.lanes.flat, batch.lanes.threads):
+                batch.order.phases.fence(batch.order, row, threads)
 
     return Step(run, (), ())
 

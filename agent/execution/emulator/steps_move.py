@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agent.execution.emulator.addresses import LOCAL, PARAM, SHARED, WINDOWS, Array, tags_of
+from agent.execution.emulator.cluster_shape import parted
 from agent.execution.emulator.instruction import Register, Special, Vector
 from agent.execution.emulator.steps_pure import pure
 from agent.execution.emulator.values import FILE_TYPES, Lowering, Step, Values, file_of, lowers
@@ -82,9 +83,15 @@ def is_in_space(lowering: Lowering) -> Step:
     entry = lowering.source(instruction.sources[0], "b64")
     out = lowering.destination(instruction.destinations[0])
 
+    own = "shared::cluster" not in instruction.modifiers
+
     def run(values: Values, batch: "Batch") -> None:
         tags = tags_of(values[entry])
         values[out] = tags == tag if tag else _in_buffers(batch, tags, space)
+        if tag == SHARED and own and batch.team is not None:
+            owner, _ = parted(values[entry].astype(np.int64) - WINDOWS["shared"])
+            rank = batch.lanes.block % batch.team.size + 1
+            values[out] = values[out] & ((owner <= 0) | (owner == rank))
 
     return Step(run, (entry,), (out,))
 

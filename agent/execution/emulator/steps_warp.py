@@ -307,10 +307,21 @@ def elect(lowering: Lowering) -> Step:
     return Step(run, (mask,), _some(out, leads))
 
 
+def _arrive_in_cluster(lowering: Lowering) -> Step:
+    """Of a cluster of one block the wait alone is where threads meet."""
+    site, relaxed = lowering.site, "relaxed" in lowering.instruction.modifiers
+
+    def run(values: Values, batch: "Batch") -> None:
+        if batch.team is not None:
+            batch.team.arrive(batch, batch.lanes, site, relaxed)
+
+    return Step(run, (), ())
+
+
 @lowers("bar", "barrier")
 def warp_barrier(lowering: Lowering) -> Step:
     if {"cluster", "arrive"} <= set(lowering.instruction.modifiers):
-        return Step(lambda values, batch: None, (), ())  # its wait is where threads meet
+        return _arrive_in_cluster(lowering)
     if "warp" not in lowering.instruction.modifiers:
         raise lowering.refuse()
     mask, site = lowering.source(lowering.instruction.sources[0], "b32"), lowering.site

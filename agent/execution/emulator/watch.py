@@ -290,7 +290,7 @@ def class_of(instruction: Instruction) -> str:
     """The instruction class that ``LaunchCounters.mix`` counts it under."""
     base, words = instruction.base, instruction.modifiers
     if base in ("ld", "ldu", "st"):
-        if "shared" in words or "shared::cta" in words:
+        if {"shared", "shared::cta", "shared::cluster"} & set(words):
             return "shared"
         if "param" in words:
             return "other"
