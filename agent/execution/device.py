@@ -128,11 +128,12 @@ class Fault:
     ``kind``: ``out-of-bounds read``, ``out-of-bounds write``, ``misaligned access``, ``uninitialised read``,
     ``shared-memory race``, ``global-memory race``, ``divergent barrier``, ``write to read-only memory``, ``deadlock``,
     ``step limit``, ``null pointer``, ``invalid shuffle mask``, ``incomplete warp`` (lanes are missing from an
-    instruction of a whole warp), ``invalid mbarrier`` (not initialised, or arrivals too many), ``trap``; from a card,
-    which knows less: ``illegal address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign``
-    marks same-value write races, and always ``race on a tested value``, ``race of a test with an atomic``, ``race on a
-    polled flag``, ``race behind a lock without a fence`` and ``barrier of a split warp``, which programs have that
-    work. ``other`` is the second party of a race. ``count`` is how many times it was seen.
+    instruction of a whole warp), ``invalid mbarrier`` (not initialised, or arrivals too many), ``use of an ended
+    block`` (of its shared memory, by another of the cluster or by a copy under way), ``trap``; from a card, which knows
+    less: ``illegal address``, ``illegal instruction``, ``stack overflow``, ``launch failure``. ``benign`` marks
+    same-value write races, and always ``race on a tested value``, ``race of a test with an atomic``, ``race on a polled
+    flag``, ``race behind a lock without a fence``, ``barrier of a split warp`` and ``bulk copy that nobody waits for``,
+    which programs have that work. ``other`` is the second party of a race. ``count`` is how many times it was seen.
     """
 
     kind: str

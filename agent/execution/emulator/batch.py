@@ -1,8 +1,8 @@
 """A batch of blocks running in step: which lanes are where, whose turn it is, and the values they hold.
 
 Of the groups of lanes that wait at different program counters the lowest goes first, so that lanes that parted meet
-again. A group that loops on and on while others wait (a lock, a flag) gives way after a while; if it waits for a block
-of another batch, the batch gives way as a whole.
+again. A group that loops on and on while others wait (a lock, a flag) gives way after a while, to whom it has kept
+waiting longest; if it waits for a block of another batch, the batch gives way as a whole.
 """
 
 import time
@@ -15,6 +15,7 @@ from attrs import define, field
 from agent.execution.device import Where
 from agent.execution.emulator.addresses import LOCAL, SHARED, Array
 from agent.execution.emulator.barriers import Arrival, Barriers, report_deadlock
+from agent.execution.emulator.bulk import Bulk
 from agent.execution.emulator.copies import Copies
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.instruction import Instruction, Register
@@ -25,6 +26,7 @@ from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
 from agent.execution.emulator.shared import Shared
 from agent.execution.emulator.sites import Site
+from agent.execution.emulator.stuck import Hopeless, Stuck
 from agent.execution.emulator.values import Values
 
 if TYPE_CHECKING:
@@ -105,10 +107,14 @@ class Batch:
     parked: dict[int, list[Lanes]] = field(factory=dict)
     barriers: Barriers = field(init=False)
     copies: Copies = field(init=False)
+    bulk: Bulk = field(init=False)
+    stuck: Stuck = field(factory=Stuck)
+    alone: bool = False
     living: Array = field(init=False)
     exited: Array | None = None
     running: Values = field(init=False)
     fatigue: int = 0
+    tired: int = -1
     clock: int = 0
     own_turn: int = 0
     forced: bool = False
@@ -121,6 +127,7 @@ class Batch:
         self.living = np.full(len(self.numbers), threads, np.int64)
         self.barriers = Barriers(len(self.numbers))
         self.copies = Copies(self.everyone.count)
+        self.bulk = Bulk(self.everyone.count)
         self.push(0, self.everyone)
 
     @property
@@ -166,8 +173,15 @@ class Batch:
     def run(self, alone: bool) -> bool:
         """Run until all threads are done (True), or until it seems that another batch must run first (False).
 
-        ``alone``: there is no other batch, so go on.
+        ``alone``: there is no other batch that could do anything, so go on.
         """
+        self.alone = alone
+        try:
+            return self._run(alone)
+        except Hopeless:
+            return True
+
+    def _run(self, alone: bool) -> bool:
         rounds = 0
         while True:
             if not self.groups and not self._unblock():
@@ -175,9 +189,10 @@ class Batch:
             number = min(self.groups)
             if self.fatigue >= PATIENCE:
                 self.fatigue = 0
-                others = [other for other in self.groups if other != number]
+                others = [other for other in self.groups if other != self.tired]
                 if others:
-                    number, self.own_turn = min(others, key=self.since.__getitem__), TURN
+                    lowest, number = number, min(others, key=self.since.__getitem__)
+                    self.own_turn = TURN if number != lowest else 0
                 rounds += 1
                 if rounds >= ROUNDS and not alone:
                     return False
@@ -221,6 +236,7 @@ class Batch:
             if yields or self.fatigue >= PATIENCE or number in self.parked:
                 self._leave(lanes, values, dirty, (number,))
                 self.push(number, lanes)
+                self.tired = number
                 return
 
     def _leave(self, lanes: Lanes, values: Values, dirty: set[int], numbers: Iterable[int]) -> None:
@@ -298,9 +314,12 @@ class Batch:
                 self.push(number, union(self.parked.pop(number)))
         if self.barriers.waiting:
             self.barriers.release(self)
-        if self.team is not None:
-            self.team.ended(self, np.flatnonzero((before > 0) & (self.living == 0)))
-            self.team.settle(self)
+        if self.team is not None or self.bulk.inward or self.bulk.outward:
+            ended = np.flatnonzero((before > 0) & (self.living == 0))
+            self.bulk.ended(self, ended)
+            if self.team is not None:
+                self.team.ended(self, ended)
+                self.team.settle(self)
 
     # Barriers -------------------------------------------------------------------------------------------------------
 

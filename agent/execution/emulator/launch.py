@@ -164,7 +164,8 @@ def run_launch(setting: Setting, numbers: Array) -> None:
             begun += len(active[-1].numbers)
             turn = len(active) - 1
         turn = turn if turn < len(active) else 0
-        if active[turn].run(alone=len(active) == 1 and not waiting):
+        others = (batch for batch in active if batch is not active[turn])
+        if active[turn].run(alone=not waiting and all(batch.stuck.idle for batch in others)):
             done = active.pop(turn)
             if done.watch is not None:
                 done.watch.close()

@@ -49,6 +49,12 @@ def read(word: int) -> State | None:
     return State(word & _COUNT, word >> 20 & _COUNT, signed, word >> _PARITY & 1)
 
 
+def initialised(words: Array) -> Array:
+    """Whether there is a barrier, for each word."""
+    found: Array = (words >> np.uint64(_VALID) & np.uint64(1)) != 0
+    return found
+
+
 def parity(words: Array) -> Array:
     """The parity of the phase of each word, or of each token that an arrival gave."""
     return (words >> np.uint64(_PARITY) & np.uint64(1)).astype(np.uint32)

@@ -35,7 +35,7 @@ def synchronises(instruction: Instruction) -> bool:
     base, words = instruction.base, instruction.modifiers
     if base == "mbarrier":
         return words[:1] != ("init",)
-    return base in _ATOMIC or (base == "cp" and "mbarrier" in words)
+    return base in _ATOMIC or (base == "cp" and bool({"mbarrier", "reduce"} & set(words)))
 
 
 def touches(instruction: Instruction) -> bool:

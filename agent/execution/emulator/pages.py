@@ -18,12 +18,15 @@ This page is made by asking it (`python -m agent.execution.emulator.pages > docs
 Each access out of bounds, misaligned, through a null pointer, of bytes that nothing has written, or to constant memory;
 races on shared and on global memory; barriers that threads of a block reach at different places, and those that nobody
 leaves; shuffles from lanes that take no part; instructions of a whole warp with lanes missing; an `mbarrier` that was
-not initialised or gets more arrivals than it expects. Each report has the source line, block, thread, and the other
+not initialised, gets more arrivals than it expects, or is waited for when nobody is left to end its phase; bulk copies
+whose addresses or size are no multiples of 16 bytes; shared memory of a block of the cluster that has ended, or that
+nothing keeps from ending before it is used. Each report has the source line, block, thread, and the other
 party.
 
 Of races: a barrier of the block orders its threads, one that counts only some of them those who wait after those who
 arrived, `__syncwarp` those of a warp, an `mbarrier` those who wait after those who arrived (and what their warps did
-before they last met). In global memory a fence followed by a flag or an atomic orders what it is wide enough for: of
+before they last met), the barrier of a cluster the threads of its blocks, in shared and in global memory (who arrives
+`.relaxed` hands on what came before a fence). In global memory a fence followed by a flag or an atomic orders what it is wide enough for: of
 block scope, the threads of a block. So do atomics: of block scope, they are none for another block. A shuffle, a vote
 or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address. A flag orders no accesses
 to shared memory: what is handed over there by a flag alone shows as a race.
@@ -33,9 +36,12 @@ others write them, flags that are polled, a lock that a compare-and-swap takes w
 leave the kernel before a barrier that their warp comes to. Who came to a barrier before and leaves while others come
 again is a fault. How that compares with what others say of their kernels: [labelled.md](labelled.md).
 
-Copies by `cp.async` are written when they are waited for, or when their barrier hears of them. A bulk copy is done at
-once by the thread that asks for it: others who do not wait race with it, the missing wait of that thread itself is not
-seen. A fence between proxies has nothing left to do here, and a missing one is not seen.
+Copies by `cp.async` are written when they are waited for, or when their barrier hears of them. A bulk copy into shared
+memory is read when it is issued, and written when somebody looks whether the phase of its barrier is over: who does not
+wait sees what was there before, and races with the thread that asked for the copy. One to global memory is made when
+its thread waits for its group: who changes the source before changes what is copied. A block that ends with a copy into
+its memory under way is reported, one with a copy out of it told. A fence between proxies has nothing left to do here,
+and a missing one is not seen.
 
 ## To the bit, and within error
 
@@ -129,7 +135,7 @@ commute and whose result nobody reads.
 
 A launch is compiled from an estimated 100 million thread-instructions on (each loop counted as 16 turns, whatever it
 does), with the code at hand from one million on. Left to NumPy are: `mma` and what feeds it, asynchronous copies,
-`mbarrier`, barriers that count or reduce, atomics that somebody looks at or that add floats, instructions whose rule
+`mbarrier`, clusters, barriers that count or reduce, atomics that somebody looks at or that add floats, instructions whose rule
 has no form for one lane (rounding of f64 other than to nearest, conversions of f64 to halves), buffers too large to be
 made whole, and whatever is counted, shadowed or probed. Without `llvmlite` NumPy runs everything.
 
@@ -149,7 +155,10 @@ second of processor time (compiled: times two cores, compiling left out, which t
 ## Launches
 
 A launch is cooperative where the kernel asks for it (`this_grid().sync()`); with blocks left out, as in samples of
-large launches, that barrier is refused. A cluster is one block. Calls are laid inline; a call through a pointer leads
+large launches, that barrier is refused. Blocks form clusters where the kernel asks for them (`__cluster_dims__`, 8 at
+most): they run side by side, and of samples the clusters are run as a whole. A launch cannot ask for clusters by an
+attribute: there a cluster is one block. A float64 shadow in clusters is refused, as are copies by a tensor map, which
+only the host can make. Calls are laid inline; a call through a pointer leads
 to each function whose address is taken; recursion is laid out 24 levels deep, less where a function calls itself in
 several places, and who goes deeper is refused. `printf` prints nowhere.
 """

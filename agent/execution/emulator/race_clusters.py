@@ -146,6 +146,12 @@ class ClusterShadow:
 
     def write(self, batch: "Batch", pattern: Pattern, width: int, values: list[Array]) -> None:
         """Note a write of ``values`` side by side; memory still holds what was there before."""
+        self.meet_write(batch, pattern, width, values)
+        if self.known is not None:
+            self.known.mark(pattern)
+
+    def meet_write(self, batch: "Batch", pattern: Pattern, width: int, values: list[Array]) -> None:
+        """The same of a write that is only under way: the bytes are not there yet."""
         if self.records is not None:
             flat = [np.broadcast_to(value, pattern.lanes.shape).reshape(-1) for value in values]
             now = batch.shared.peek(pattern, width, len(values))
@@ -153,8 +159,6 @@ class ClusterShadow:
                 place = min(k * self.records.grain // width, len(values) - 1)
                 old = np.broadcast_to(now[place], pattern.lanes.shape).reshape(-1)
                 self._write(self.records, batch, access, flat[place], old == flat[place])
-        if self.known is not None:
-            self.known.mark(pattern)
 
     def _write(self, records: ClusterRecords, batch: "Batch", access: _Access, value: Array, same: Array) -> None:
         records.check(batch, access, records.written, "a write", same)

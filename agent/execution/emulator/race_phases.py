@@ -119,7 +119,7 @@ class Phases:
         numbers = self.held[row, mine]
         if not numbers.any():
             return np.zeros((1, 1), np.uint64)
-        numbers, theirs = np.broadcast_arrays(numbers, theirs)
+        numbers, theirs = np.broadcast_arrays(numbers, row % self.team * self.threads + theirs)
         times = np.zeros(numbers.shape, np.uint64)
         for number in np.unique(numbers).tolist():
             here = numbers == number

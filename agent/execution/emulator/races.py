@@ -80,11 +80,15 @@ class Shadow:
 
     def write(self, batch: "Batch", pattern: Pattern, width: int, values: list[Array]) -> None:
         """Note a write of ``values`` side by side; memory still holds what was there before."""
+        self.meet_write(batch, pattern, width, values)
+        if self.known is not None:
+            self.known.mark(pattern)
+
+    def meet_write(self, batch: "Batch", pattern: Pattern, width: int, values: list[Array]) -> None:
+        """The same of a write that is only under way: the bytes are not there yet."""
         if self.records is not None and not self._defer(self.records, pattern, WRITE):
             for access in self.records.accesses(pattern, self.records.now):
                 self._write(self.records, batch, access, pattern, width, values)
-        if self.known is not None:
-            self.known.mark(pattern)
 
     def atomic(self, batch: "Batch", pattern: Pattern) -> None:
         """Note a read-modify-write."""

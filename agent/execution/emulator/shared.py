@@ -98,6 +98,29 @@ class Shared:
         for k, value in enumerate(values):
             view[index + k if k else index] = value
 
+    def announce(
+        self,
+        batch: "Batch",
+        lanes: Lanes,
+        site: Site,
+        addresses: Array,
+        width: int,
+        count: int,
+        values: list[Array] | None = None,
+    ) -> bool:
+        """An access that is under way: a write of ``values``, else a read. It meets the accesses of others now as well
+        as when it is made. Whether any lane's is sound."""
+        pattern: Pattern | None = self._pattern(lanes, site, addresses, 0, width * count)
+        if pattern is None:
+            pattern, kept = self._sound(batch, lanes, site, addresses, 0, width * count, values is not None)
+            if not len(kept):
+                return False
+        if self.shadow is not None and values is None:
+            self.shadow.read(batch, pattern)
+        elif self.shadow is not None and values is not None:
+            self.shadow.meet_write(batch, pattern, width, values)
+        return True
+
     def places(
         self, batch: "Batch", lanes: Lanes, site: Site, addresses: Array, shift: int, width: int, where: Array
     ) -> list[Place]:

@@ -10,7 +10,7 @@ from agent.execution.emulator.buffers import UNSIGNED
 from agent.execution.emulator.instruction import Immediate, Register
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.sites import Site
-from agent.execution.emulator.steps_bulk import bulk_copy
+from agent.execution.emulator.steps_bulk import bulk_copy, bulk_reduction
 from agent.execution.emulator.steps_mbarrier import arrive_after_copies
 from agent.execution.emulator.values import Lowering, Step, Values, lowers
 
@@ -27,6 +27,8 @@ def copy(lowering: Lowering) -> Step:
         return _wait(lowering, words[1] == "wait_all")
     if words[:2] == ["async", "bulk"]:
         return bulk_copy(lowering, words[2:])
+    if words[:3] == ["reduce", "async", "bulk"]:
+        return bulk_reduction(lowering, words[3:])
     if words[:3] == ["async", "mbarrier", "arrive"] and set(words[3:]) <= {"noinc", "shared", "shared::cta"}:
         return arrive_after_copies(lowering)
     if words[:1] != ["async"] or words[1:2] not in (["ca"], ["cg"]):

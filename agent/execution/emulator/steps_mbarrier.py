@@ -14,7 +14,7 @@ from agent.execution.emulator import memory
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.instruction import Operand, Vector
 from agent.execution.emulator.lanes import by_block
-from agent.execution.emulator.mbarrier import MOST_ARRIVALS, State, arrive, parity, pending, read, transfer
+from agent.execution.emulator.mbarrier import MOST_ARRIVALS, State, arrive, initialised, parity, pending, read, transfer
 from agent.execution.emulator.memory import Place
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import Lowering, Step, Values, lowers
@@ -50,12 +50,14 @@ def mbarrier(lowering: Lowering) -> Step:
 
 @frozen
 class Barrier:
-    """Where an instruction finds its barrier: entry and shift of the address, in ``shared`` or ``generic`` terms."""
+    """Where an instruction finds its barrier: entry and shift of the address, in ``shared`` or ``generic`` terms.
+    ``site`` is that of what happens to the barrier, ``copy`` that of a copy which it counts."""
 
     entry: int
     shift: int
     space: str
     site: Site
+    copy: Site
 
     @classmethod
     def of(cls, lowering: Lowering, operand: Operand) -> "Barrier":
@@ -64,15 +66,23 @@ class Barrier:
         if owner not in ("", "shared"):
             raise lowering.refuse(f"a barrier in {owner} memory")
         named = {"shared", "shared::cta", "shared::cluster"} & set(lowering.instruction.modifiers)
-        site = lowering.site
+        site = copy = lowering.site
         if "bulk" in site.instruction.modifiers:
             # the copy's own accesses are of another strength than the count of its bytes
             counting = evolve(site.instruction, base="mbarrier", modifiers=("complete_tx",))
             site = Site(site.index, counting, site.kernel, site.file, site.line)
-        return cls(entry, shift, "shared" if named or owner else "generic", site)
+        return cls(entry, shift, "shared" if named or owner else "generic", site, copy)
 
     def places(self, values: Values, batch: "Batch") -> list[Place]:
         return memory.places(batch, self.site, values[self.entry], self.shift, 8, self.space)
+
+    def look(self, batch: "Batch", place: Place) -> None:
+        """Somebody looks whether the phases of these barriers are over: bulk copies that they count are done."""
+        if batch.shared.shadow is not None:
+            batch.shared.shadow.blocks_part()
+        if batch.bulk.inward:
+            for key in np.unique(place.index).tolist():
+                batch.bulk.look(batch, key)
 
     def each(self, values: Values, batch: "Batch", act: "Act") -> None:
         """Let ``act`` give each barrier its new state; what it has no room for is reported."""
@@ -87,7 +97,9 @@ class Barrier:
                     self.misused(batch, lanes, "no mbarrier was initialised there")
                     continue
                 after, taken = act(state, key, lanes)
-                place.view[key] = after.word
+                if place.view[key] != after.word:
+                    place.view[key] = after.word
+                    batch.stuck.moved()
                 self.misused(batch, lanes[taken:], "more arrivals than the phase expects")
             place.done()
 
@@ -125,6 +137,7 @@ def _begin(lowering: Lowering, at: Barrier, starts: bool) -> Step:
             words = wide | wide << np.uint64(20) | np.uint64(State(0, 0).word)
         for place in at.places(values, batch):
             place.view[place.index] = words[place.places]
+            batch.stuck.moved()
             place.done()
             if batch.order is not None:
                 batch.order.phases.begin(np.unique(place.index).tolist())
@@ -206,18 +219,23 @@ def _wait(lowering: Lowering, at: Barrier, by_parity: bool) -> Step:
 
     def run(values: Values, batch: "Batch") -> None:
         asked = _flat(batch, values[phase])
-        odd = (asked & np.uint32(1)).astype(np.int64) if by_parity else parity(asked).astype(np.int64)
+        odd = asked & np.uint32(1) if by_parity else parity(asked)
         over = np.ones(batch.lanes.count, bool)
-
-        def act(state: State, key: int, lanes: Array) -> tuple[State, int]:
-            over[lanes] = odd[lanes] != state.parity
-            passed = lanes[over[lanes]]
-            if batch.order is not None and len(passed):
-                for row, threads in by_block(batch.lanes.flat[passed], batch.lanes.threads):
-                    batch.order.phases.acquire(key, 1 - state.parity, row, threads)
-            return state, len(lanes)
-
-        at.each(values, batch, act)
+        missing: list[State] = []
+        for place in at.places(values, batch):
+            at.look(batch, place)
+            words = place.view[place.index]
+            valid = initialised(words)
+            at.misused(batch, place.places[~valid], "no mbarrier was initialised there")
+            over[place.places] = passed = ~valid | (odd[place.places] != parity(words))
+            missing += [state for word in words[~passed][:1].tolist() if (state := read(word)) is not None]
+            place.done()
+            if batch.order is not None:
+                for key in np.unique(place.index[passed & valid]).tolist():
+                    mine = batch.lanes.flat[place.places[passed & (place.index == key)]]
+                    for row, threads in by_block(mine, batch.lanes.threads):
+                        batch.order.phases.acquire(key, 1 - int(parity(place.view[key])), row, threads)
+        batch.stuck.polled(batch, at.site, over, missing)
         values[out] = over.reshape(batch.lanes.shape)
 
     return Step(run, (at.entry, phase), (out,))
