@@ -20,16 +20,15 @@ races on shared and on global memory; barriers that threads of a block reach at 
 leaves; shuffles from lanes that take no part; instructions of a whole warp with lanes missing; an `mbarrier` that was
 not initialised, gets more arrivals than it expects, or is waited for when nobody is left to end its phase; bulk copies
 whose addresses or size are no multiples of 16 bytes; shared memory of a block of the cluster that has ended, or that
-nothing keeps from ending before it is used. Each report has the source line, block, thread, and the other
-party.
+nothing keeps from ending before it is used. Each report has the source line, block, thread, and the other party.
 
 Of races: a barrier of the block orders its threads, one that counts only some of them those who wait after those who
 arrived, `__syncwarp` those of a warp, an `mbarrier` those who wait after those who arrived (and what their warps did
 before they last met), the barrier of a cluster the threads of its blocks, in shared and in global memory (who arrives
-`.relaxed` hands on what came before a fence). In global memory a fence followed by a flag or an atomic orders what it is wide enough for: of
-block scope, the threads of a block. So do atomics: of block scope, they are none for another block. A shuffle, a vote
-or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address. A flag orders no accesses
-to shared memory: what is handed over there by a flag alone shows as a race.
+`.relaxed` hands on what came before a fence). In global memory a fence followed by a flag or an atomic orders what it
+is wide enough for: of block scope, the threads of a block. So do atomics: of block scope, they are none for another
+block. A shuffle, a vote or a matrix product orders nothing. `ldmatrix` reads a row as the lane that gives its address.
+A flag orders no accesses to shared memory: what is handed over there by a flag alone shows as a race.
 
 Told, and no faults by themselves, as programs have them that work: writes of equal values, values that are tested while
 others write them, flags that are polled, a lock that a compare-and-swap takes with no fence behind it, and threads that
@@ -135,9 +134,9 @@ commute and whose result nobody reads.
 
 A launch is compiled from an estimated 100 million thread-instructions on (each loop counted as 16 turns, whatever it
 does), with the code at hand from one million on. Left to NumPy are: `mma` and what feeds it, asynchronous copies,
-`mbarrier`, clusters, barriers that count or reduce, atomics that somebody looks at or that add floats, instructions whose rule
-has no form for one lane (rounding of f64 other than to nearest, conversions of f64 to halves), buffers too large to be
-made whole, and whatever is counted, shadowed or probed. Without `llvmlite` NumPy runs everything.
+`mbarrier`, clusters, barriers that count or reduce, atomics that somebody looks at or that add floats, instructions
+whose rule has no form for one lane (rounding of f64 other than to nearest, conversions of f64 to halves), buffers too
+large to be made whole, and whatever is counted, shadowed or probed. Without `llvmlite` NumPy runs everything.
 
 Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30), in million thread-instructions per
 second of processor time (compiled: times two cores, compiling left out, which took 0.2 to 0.3 s a kernel):
@@ -158,9 +157,9 @@ A launch is cooperative where the kernel asks for it (`this_grid().sync()`); wit
 large launches, that barrier is refused. Blocks form clusters where the kernel asks for them (`__cluster_dims__`, 8 at
 most): they run side by side, and of samples the clusters are run as a whole. A launch cannot ask for clusters by an
 attribute: there a cluster is one block. A float64 shadow in clusters is refused, as are copies by a tensor map, which
-only the host can make. Calls are laid inline; a call through a pointer leads
-to each function whose address is taken; recursion is laid out 24 levels deep, less where a function calls itself in
-several places, and who goes deeper is refused. `printf` prints nowhere.
+only the host can make. Calls are laid inline; a call through a pointer leads to each function whose address is taken;
+recursion is laid out 24 levels deep, less where a function calls itself in several places, and who goes deeper is
+refused. `printf` prints nowhere.
 """
 
 
