@@ -9,7 +9,9 @@ suitable. Suitable means: a workload is found without a word from the user, and 
 keeps its own contract. What is not suitable is listed with its reason. Whether anything faster is found plays no part.
 
 ``CUDA_LSP_PUBLIC_COUNT`` (50), ``_SECONDS`` (60, for each search), ``_JOBS`` (1), ``_DEVICE`` (auto), ``_OUT`` (a
-folder for the rewritten copies, ``results.json`` and ``table.md``; a temporary one by default).
+folder for the rewritten copies, ``results.json`` and ``table.md``; a temporary one by default). ``_LIST`` names a file
+with a list that was made before, ``PROGRAM FILE KERNEL`` on each line: then these are searched, and nothing is chosen
+anew.
 """
 
 import json
@@ -63,11 +65,13 @@ def main() -> None:
     count = int(os.environ.get("CUDA_LSP_PUBLIC_COUNT", "50"))
     jobs = int(os.environ.get("CUDA_LSP_PUBLIC_JOBS", "1"))
     out = Path(os.environ.get("CUDA_LSP_PUBLIC_OUT") or tempfile.mkdtemp(prefix="cuda-lsp-public-"))
+    fixed = _fixed()
     folders = sorted(folder for folder in Path(root).iterdir() if folder.is_dir() and list(folder.glob("*.cu")))
+    folders = [folder for folder in folders if not fixed or folder.name in fixed]
     rows: list[Row] = []
     with ThreadPoolExecutor(jobs) as pool:
         # all at once, and looked at in order: a slow search keeps nobody from the next
-        for found in [pool.submit(_program, folder, out) for folder in folders]:
+        for found in [pool.submit(_program, folder, out, fixed.get(folder.name)) for folder in folders]:
             rows.append(row := found.result())
             print(_line(row), flush=True)
             (out / "results.json").write_text(json.dumps([asdict(one) for one in rows], indent=1))
@@ -80,10 +84,19 @@ def main() -> None:
     print(f"rewritten copies and results.json: {out}")
 
 
-def _program(folder: Path, out: Path) -> Row:
-    """The first suitable kernel of a folder; where none is, why its first was not."""
+def _fixed() -> dict[str, tuple[str, str]]:
+    """File and kernel of each program of a list that was made before."""
+    name = os.environ.get("CUDA_LSP_PUBLIC_LIST", "")
+    lines = Path(name).read_text(encoding="utf-8").splitlines() if name else []
+    return {program: (file, kernel) for program, file, kernel in map(str.split, filter(None, lines))}
+
+
+def _program(folder: Path, out: Path, fixed: tuple[str, str] | None = None) -> Row:
+    """The first suitable kernel of a folder, or the ``fixed`` one; where none is, why its first was not."""
     copy = out / folder.name
     shutil.copytree(folder, copy, dirs_exist_ok=True)
+    if fixed is not None:
+        return _search(folder.name, copy / fixed[0], fixed[1])
     first: Row | None = None
     for file in sorted(copy.glob("*.cu")):
         for kernel in _kernels(file):
