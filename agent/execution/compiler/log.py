@@ -30,7 +30,7 @@ def diagnostics(log: str, ptx: str = "") -> tuple[Diagnostic, ...]:
         if matched is not None:
             groups = matched.groupdict()
             file, number = groups.get("file") or "", int(groups.get("line") or 0)
-            text = groups["text"].strip() + _context(lines[index + 1 :])
+            text = _explained(groups["text"].strip()) + _context(lines[index + 1 :])
             if file == _NAME_MAP:  # about a name expression, not about any line of the user's
                 file, number, text = "", 0, _of_name(text, lines[index + 1 : index + 2])
             found.append(Diagnostic(_severity(groups["severity"]), file, number, text))
@@ -54,6 +54,14 @@ def _source_line(ptx: str, number: int) -> tuple[str, int]:
         return "", 0
     files = {matched[1]: matched[2] for line in lines if (matched := _FILE.match(line))}
     return files.get(marks[-1][1], ""), int(marks[-1][2])
+
+
+def _explained(text: str) -> str:
+    """A message that says too little, with its reason."""
+    kind = re.fullmatch(r"(texture|surface) is not a template", text)
+    if kind is None:
+        return text
+    return f"{text}: {kind[1]} references were removed in CUDA 12; pass a cuda{kind[1].title()}Object_t instead"
 
 
 def _severity(word: str) -> str:

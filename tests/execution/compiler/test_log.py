@@ -1,5 +1,7 @@
 """Logs of NVRTC and ptxas, as they were seen, read into values."""
 
+import pytest
+
 from agent.execution.compiler.log import diagnostics, resources
 from agent.execution.compiler.result import Diagnostic, Resources
 
@@ -97,3 +99,12 @@ ptxas info    : Used 8 registers, 48+16 bytes smem, 360 bytes cmem[0], 8 bytes c
         "j": Resources(64, 72, 92, 400, 0, 0),
         "old": Resources(8, 0, 0, 0, 64, 0, 368),
     }
+
+
+@pytest.mark.parametrize(
+    ("word", "type_name"), [("texture", "cudaTextureObject_t"), ("surface", "cudaSurfaceObject_t")]
+)
+def test_references_that_cuda_has_removed_are_named(word: str, type_name: str) -> None:
+    (found,) = diagnostics(f"k.cu(3): error: {word} is not a template\n  {word}<float, 2> image;\n  ^\n")
+    assert (found.line, found.severity) == (3, "error")
+    assert f"{word} references were removed in CUDA 12; pass a {type_name} instead" in found.message
