@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.precision.doubles import Change, accidental
-from agent.ideas.precision.forms import cheaper, intrinsics
+from agent.ideas.precision.forms import cheaper, intrinsics, quick
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rewriting import Rewrite, replace, source_text
 from agent.ideas.view import View
@@ -39,6 +39,8 @@ __global__ void wave(const float* x, float* y, int n) {
         "all variables of an expression are floats or integers, and its value goes to a float",
         "no cast to double, and no variable that is one: those are meant",
         "a division by a root or by a literal, a power of 2, 3 or 4 as written",
+        "in loops, exponentials, and powers of what cannot be negative: their approximations pass where the original's "
+        "own rounding is as large",
     ),
     effect="instructions, conversions and double operations",
     risk="results differ in their last bits; where rounding errors cancelled before, they may not now",
@@ -46,7 +48,7 @@ __global__ void wave(const float* x, float* y, int n) {
 )
 def float_arithmetic(view: View) -> Match | Refusal:
     doubles, forms = accidental(view), cheaper(view)
-    fast = intrinsics(view) if view.request.lossy else ()
+    fast = intrinsics(view) if view.request.lossy else quick(view)
     if not (doubles or forms or fast):
         return Refusal("no float is computed in double, and no division or power has a cheaper form")
     return _match(view, doubles, forms, fast)
@@ -64,7 +66,11 @@ def _match(view: View, doubles: Sequence[Change], forms: Sequence[Change], fast:
         )
         variants.append(Variant("cheaper forms", why, Scope.DROP_IN, lambda: _written(_joint(doubles, forms))))
     if fast:
-        why = "the hardware's approximations: less precise, as was asked for"
+        why = (
+            "the hardware's approximations: less precise, as was asked for"
+            if view.request.lossy
+            else "the hardware's approximations, whose errors the loop's own may hide: the verdict weighs them"
+        )
         variants.append(Variant("approximations", why, Scope.DROP_IN, lambda: _written(_joint(fast, doubles, forms))))
     return Match(
         line=view.document.line(first[0].start_byte),

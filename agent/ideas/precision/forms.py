@@ -6,7 +6,8 @@ import struct
 from tree_sitter import Node
 
 from agent.analysis.formulas import ATOMIC
-from agent.analysis.syntax import arguments, bare, callee, descendants, text
+from agent.analysis.patterns.settled import settled
+from agent.analysis.syntax import arguments, bare, callee, descendants, text, tokens
 from agent.analysis.types import type_of
 from agent.ideas.precision.doubles import Change
 from agent.ideas.precision.powers import product
@@ -42,6 +43,46 @@ def intrinsics(view: View) -> tuple[Change, ...]:
         if function is not None and name in INTRINSICS and floats and arguments(call):
             found.append((function, INTRINSICS[name]))
     return tuple(found)
+
+
+def quick(view: View) -> tuple[Change, ...]:
+    """The approximations that a loop's own rounding may hide: exponentials, and powers of what is not negative (of
+    negative numbers the approximation knows none). Their errors are relative, however large the argument."""
+    return tuple(
+        (function, name)
+        for function, name in intrinsics(view)
+        if name in ("__expf", "__exp10f", "__powf") and function.parent is not None
+        if view.facts.loops_around(function)
+        if name != "__powf" or not_negative(view, arguments(function.parent)[0])
+    )
+
+
+def not_negative(view: View, node: Node | None, depth: int = 0) -> bool:
+    """Whether a float cannot be below zero, by how it is made: squares, roots, magnitudes, their sums and products."""
+    node = bare(node)
+    if node is None or depth > 20:
+        return False
+    if node.type == "number_literal":
+        return True
+    if node.type == "call_expression":
+        return callee(node) in ("fabsf", "fabs", "sqrtf", "sqrt", "expf", "exp", "__expf")
+    if node.type == "identifier":
+        symbol = view.facts.symbols.resolve(node)
+        if symbol is None or symbol.is_memory or symbol.escapes or symbol.space != "local":
+            return False
+        last = settled(node, symbol, view.facts)
+        if last is not None:
+            plain = last.type == "assignment_expression" and text(last.child_by_field_name("operator")) == "="
+            return plain and not_negative(view, last.child_by_field_name("right"), depth + 1)
+        return symbol.fixed and not_negative(view, symbol.init, depth + 1)
+    if node.type != "binary_expression":
+        return False
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    operator = text(node.child_by_field_name("operator"))
+    if operator == "*" and tokens(bare(left)) == tokens(bare(right)):
+        return not any(True for _ in descendants(node, "call_expression", "update_expression", "assignment_expression"))
+    sides = (not_negative(view, one, depth + 1) for one in (left, right))
+    return operator in ("+", "*", "/") and all(sides)
 
 
 def _overlap(one: Node, other: Node) -> bool:
