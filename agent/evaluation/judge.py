@@ -8,6 +8,7 @@ from time import monotonic
 from attrs import evolve, frozen
 
 from agent.evaluation.comparators.base import LESS, Errors, worst
+from agent.evaluation.deadline import ended
 from agent.evaluation.draws import drawing, fresh_root
 from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
 from agent.evaluation.gates import gates
@@ -76,6 +77,8 @@ def _through(trial: Trial, progress: Callable[[GateResult], None] | None, secret
         start = monotonic()
         with drawing(secret, gate.name):
             last = undecided(trial, "cancelled") if cancelled() else _ruling(gate, trial)
+        if last.outcome == UNDECIDED and last.reason == "cancelled" and cancelled():
+            last = evolve(last, reason=ended(trial.prepared.setting))
         trial = last.trial
         results.append(result(gate, last, monotonic() - start))
         if progress is not None:

@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 from agent.evaluation import runs, shadows
 from agent.evaluation.contract import Contract, find_contract, place
 from agent.evaluation.counting import recipes
+from agent.evaluation.deadline import ended
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
 from agent.evaluation.draws import drawing
 from agent.evaluation.estimate import Estimate, Headroom, estimate
@@ -123,9 +124,13 @@ def prepare(
     if workload.origin.kind == MADE_UP:
         return Failure("workload", "the launch was made up to count lines on: state the kernel's own in a directive")
     try:
-        return _prepare(original, workload, setting, tell)
+        found = _prepare(original, workload, setting, tell)
     except (WorkloadError, SourceError, ShortExtent) as error:
         return Failure("workload", str(error))
+    broken = isinstance(found, Prepared) and found.contract.broken
+    if setting.cancelled() and not broken:  # what was cut short says nothing of the original
+        return Failure("cancelled", ended(setting))
+    return found
 
 
 def _prepare(
@@ -278,7 +283,7 @@ def _oracle_build(bench: Bench) -> Build | str:
     promoted = promote_slice(slice_, bound_at(bench.workload, bench.original))
     if isinstance(promoted, Refused):
         return promoted.reason
-    built = compile_slice(promoted, promote_options(bench.setting.options))
+    built = compile_slice(promoted, promote_options(bench.setting.options), cancelled=bench.setting.cancelled)
     return f"in float64 it does not compile ({built.message})" if isinstance(built, CompileFailure) else built
 
 

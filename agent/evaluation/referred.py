@@ -27,7 +27,12 @@ class Refers(Protocol):
     ) -> dict[str, Floats] | str: ...
 
     def times(
-        self, tensors: Mapping[str, tuple[str, bytes]], numbers: Mapping[str, int | float], compiled: bool, flush: int
+        self,
+        tensors: Mapping[str, tuple[str, bytes]],
+        numbers: Mapping[str, int | float],
+        compiled: bool,
+        flush: int,
+        cancelled: Callable[[], bool],
     ) -> tuple[float, ...] | str: ...
 
 

@@ -50,7 +50,7 @@ def _measured(prepared: Prepared) -> Headroom | None:
     timer, estimate = prepared.setting.device, prepared.original_estimate
     if not isinstance(timer, Timer) or not isinstance(estimate, Estimate) or prepared.setting.cancelled():
         return None
-    figures = timer.figures()
+    figures = timer.figures(prepared.setting.cancelled)
     found = figures if isinstance(figures, str) else least(prepared, figures)
     taken = found if isinstance(found, str) else original_seconds(prepared)
     if isinstance(found, str) or isinstance(taken, str):

@@ -77,7 +77,12 @@ class TorchReference:
         return {one.name: np.frombuffer(one.data, np.float64) for one in found.outputs}
 
     def times(
-        self, tensors: Mapping[str, tuple[str, bytes]], numbers: Mapping[str, int | float], compiled: bool, flush: int
+        self,
+        tensors: Mapping[str, tuple[str, bytes]],
+        numbers: Mapping[str, int | float],
+        compiled: bool,
+        flush: int,
+        cancelled: Callable[[], bool] = never,
     ) -> tuple[float, ...] | str:
         """Seconds of its calls on the card, in a process of its own, as it is or through ``torch.compile``; or why
         there are none. ``tensors``: (type as NumPy names it or ``bf16``, bytes) by name. Who asks sees to it that
@@ -86,10 +91,14 @@ class TorchReference:
         request = say.Time(given, dict(numbers), compiled, CALLS, flush)
         alone = TorchReference(self.reference, self.folder)
         try:
-            problem = alone._open(never)
+            problem = alone._open(cancelled)
             if problem or alone._child is None:
                 return problem
-            found = alone._child.converse(lambda channel: _asked(channel, request, say.Times), COMPILE_SECONDS)
+            found = alone._child.converse(
+                lambda channel: _asked(channel, request, say.Times), COMPILE_SECONDS, cancelled
+            )
+        except ChildCancelled:
+            return "cancelled"
         except (ChildTimeout, ChildDied) as failure:
             return f"{self.reference} was not timed: {failure}"
         finally:

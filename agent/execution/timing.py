@@ -92,7 +92,7 @@ class Figures:
 class Timer(Protocol):
     """A device that can time."""
 
-    def figures(self) -> Figures | str:
+    def figures(self, cancelled: Callable[[], bool] = never) -> Figures | str:
         """The card's own peaks, measured once for each card and driver; or why there are none."""
         ...
 

@@ -46,7 +46,7 @@ def _failure(node: Node, verdict: Verdict, run: Run) -> Failure:
     def moved(match: re.Match[str]) -> str:
         return f"line {line} of `code`" if (line := own(int(match[1]))) else "a line outside `code`"
 
-    built = build(node.program, run.setting.options)
+    built = build(node.program, run.setting.options, cancelled=run.limited.cancelled)
     if isinstance(built, CompileFailure):
         errors = [item for item in built.diagnostics if item.severity == "error"]
         told = tuple((own(item.line) if item.line else 0, item.message) for item in errors)

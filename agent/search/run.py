@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from attrs import define, evolve, field
 
+from agent.evaluation.deadline import until
 from agent.evaluation.judge import examine, judge
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
@@ -44,7 +45,8 @@ KEPT_BACK = 0.4
 class Run:
     """The mutable state of one search. ``seen`` are hashes of texts and of machine code, ``expanded`` identifiers of
     nodes that were parents, ``tried`` (title, how it ended), ``judging`` the seconds of each screen. ``prepared`` is
-    there once the original is. ``formatted`` puts what is written into the file's style."""
+    there once the original is. ``undone`` is what the time did not suffice for, in words. ``formatted`` puts what is
+    written into the file's style."""
 
     kernel: Kernel
     workload: Workload
@@ -62,6 +64,7 @@ class Run:
     expanded: set[str] = field(factory=set)
     tried: list[tuple[str, str]] = field(factory=list)
     judging: list[float] = field(factory=list)
+    undone: list[str] = field(factory=list)
     formatted: Formatter = unformatted
 
     def emit(self, event: events.Event) -> None:
@@ -84,6 +87,11 @@ class Run:
 
     def stopped(self) -> bool:
         return self.setting.cancelled() or self.exhausted()
+
+    @property
+    def limited(self) -> Setting:
+        """The setting, in which whatever runs, compiles or waits for a card is given up when the seconds are over."""
+        return until(self.setting, self.began + self.options.seconds, self.options.seconds)
 
 
 def verdict_of(node: Node, prepared: Prepared, run: Run) -> Verdict:
@@ -140,7 +148,7 @@ def child_of(candidate: Candidate, parent: Node, identifier: str, run: Run) -> N
 
 def machine_key_of(node: Node, run: Run) -> str | None:
     """None where the candidate does not compile: its verdict will say so."""
-    built = build(node.program, run.setting.options)
+    built = build(node.program, run.setting.options, cancelled=run.limited.cancelled)
     if isinstance(built, CompileFailure):
         return None
     try:

@@ -70,7 +70,7 @@ def search(
     )
     run.formatted = formatter(original.document.path, lambda text: run.emit(events.Note(text)))
     run.emit(events.WorkloadFound(arguments(workload), origin(workload)))
-    prepared = prepare(original, workload, setting)
+    prepared = prepare(original, workload, run.limited)
     try:
         outcome = _end_before_search(prepared, run) or _rounds(prepared, run)  # type: ignore[arg-type]
     except ShortExtent as error:
@@ -84,6 +84,8 @@ def search(
 def _end_before_search(prepared: Prepared | Failure, run: Run) -> Outcome | None:
     """The reasons not to search at all: the original does not run, breaks its contract, or leaves nothing to gain."""
     if isinstance(prepared, Failure):
+        if prepared.kind == "cancelled" and not run.setting.cancelled():
+            return Outcome("budget", f"the search ended before the original was known: {prepared.message}")
         return Outcome(prepared.kind, prepared.message)
     contract = prepared.contract
     run.emit(events.ContractFound(contract.summary, contract.broken))
@@ -130,14 +132,20 @@ def _rounds(prepared: Prepared, run: Run) -> Outcome:
     ended_early = run.exhausted()
     shown = _confirm(prepared, run)
     reason = "budget" if ended_early or run.exhausted() else "done"
+    if run.undone:
+        run.emit(events.Note(f"the {run.options.seconds:g} s did not suffice for: {'; '.join(run.undone)}"))
     message = "" if shown else _without_proposal(run)
     return Outcome(reason, message, shown)
 
 
 def _without_proposal(run: Run) -> str:
-    if run.options.proposals or not (best := front(run.judged, 1, run.options.lossy)):
+    best = front(run.judged, 1, run.options.lossy)
+    if not best or (run.options.proposals and not run.spent()):
         return "no rewrite was right and faster; the original stays"
-    return f"no rewrite was to be confirmed; the best that was screened is {best[0].ratio:.2f}x ({best[0].title})"
+    why = "no rewrite was to be confirmed"
+    if run.options.proposals:
+        why = "the time was over before a rewrite was confirmed (the same command goes on from here)"
+    return f"{why}; the best that was screened is {best[0].ratio:.2f}x ({best[0].title})"
 
 
 def _nothing(run: Run) -> str:
@@ -161,6 +169,8 @@ def _tune(prepared: Prepared, run: Run) -> None:
         if (better := tuned(node, prepared, run, lambda one: _verdict(one, prepared, run))) is not None:
             run.judged.append(better)
             run.emit(_judged(0, better, better.verdict, f"tuned: {words(better)}"))
+        elif run.spent():
+            run.undone.append(f"the constants of {node.identifier}")
 
 
 def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run) -> list[Node]:
@@ -183,6 +193,7 @@ def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run)
         begun = time.monotonic()
         verdict = _verdict(node, prepared, run)
         if verdict is None:
+            waiting.appendleft(node)
             break
         run.judging.append(time.monotonic() - begun)
         node = evolve(node, verdict=verdict)
@@ -192,17 +203,19 @@ def _round(number: int, parents: tuple[Node, ...], prepared: Prepared, run: Run)
         run.emit(_judged(number, node, verdict, ""))
         if (again := mended(node, run)) is not None:
             waiting.appendleft(again)
+    if waiting and run.spent():
+        run.undone.append(f"{len(waiting)} candidate{'s' * (len(waiting) != 1)} of round {number}")
     run.emit(_round_ended(number, nodes, duplicates, run))
     return nodes
 
 
 def _verdict(node: Node, prepared: Prepared, run: Run) -> Verdict | None:
-    """The screen verdict, from the trace of an interrupted search where it has one. None when cancelled."""
+    """The screen verdict, from the trace of an interrupted search where it has one. None when it was cut short."""
     key = fingerprint(node.program)
     if key in run.trace.verdicts:
         return run.trace.verdicts[key]
     verdict = verdict_of(node, prepared, run)
-    if run.setting.cancelled():
+    if prepared.setting.cancelled():
         return None
     run.trace.judged(key, verdict)
     return verdict
@@ -213,17 +226,18 @@ def _confirm(prepared: Prepared, run: Run) -> tuple[Proposal, ...]:
     deep = evolve(prepared, setting=evolve(prepared.setting, depth="full"))
     shown: list[Node] = []
     waiting = list(run.judged)
-    # The best is confirmed whatever the search has spent; further ones while there is time.
+    # The search keeps seconds back for the best; further ones are confirmed while there is time.
     while waiting and len(shown) < run.options.proposals and not run.setting.cancelled():
-        if shown and run.spent():
-            break
         best = front(waiting, 1, run.options.lossy)
         if not best:
             break
         waiting.remove(best[0])
         if repeats(best[0], shown):
             continue
-        verdict = verdict_of(best[0], deep, run)
+        verdict = None if run.spent() else verdict_of(best[0], deep, run)
+        if verdict is None or deep.setting.cancelled():
+            run.undone.append(f"confirming {best[0].identifier} ({best[0].ratio:.2f}x)")
+            break
         node = evolve(best[0], verdict=verdict)
         if front([node], 1, run.options.lossy):
             shown.append(node)

@@ -114,7 +114,7 @@ def _with(node: Node, open_: list[_Open], values: Values, run: Run) -> Node | No
 def _forecast(node: Node, prepared: Prepared) -> float | None:
     """Old time over new time by estimate; None where it does not compile or cannot be counted."""
     known = prepared.original_estimate
-    built = build(node.program, prepared.setting.options)
+    built = build(node.program, prepared.setting.options, cancelled=prepared.setting.cancelled)
     if isinstance(known, str) or isinstance(built, CompileFailure):
         return None
     try:

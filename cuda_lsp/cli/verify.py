@@ -5,6 +5,7 @@ import json
 import click
 from attrs import evolve
 
+from agent.evaluation.deadline import timely
 from agent.evaluation.judge import Judged, examine, judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.probed import ShortExtent
@@ -153,15 +154,19 @@ def _judge(
         plan = plan_of(changed, opened.workload, opened.document)
     except (WorkloadError, SourceError) as error:
         raise CommandError(Exit.INPUT, f"{changed.path}: {error}") from error
-    prepared = prepare(opened.program, opened.workload, setting)
+    limited = timely(setting)
+    prepared = prepare(opened.program, opened.workload, limited)
     if isinstance(prepared, Failure):
+        if prepared.kind == "cancelled":
+            code = Exit.INTERRUPTED if setting.cancelled() else Exit.NEGATIVE
+            raise CommandError(code, f"no verdict: {prepared.message}")
         raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
     screen.say(line("contract", prepared.contract.summary))
     candidate = Program(changed, plan, "rewrite")
     if prepared.contract.broken:
-        why = without_truth(prepared, candidate, setting, ("the original", "the rewrite"))
+        why = without_truth(prepared, candidate, limited, ("the original", "the rewrite"))
         raise CommandError(Exit.INTERRUPTED if setting.cancelled() else Exit.BROKEN, why)
-    prepared = evolve(prepared, setting=setting)
+    prepared = evolve(prepared, setting=limited)
     try:
         if record_file is None:
             return judge(prepared, candidate, allow_lossy=lossy), ""

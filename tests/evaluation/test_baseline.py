@@ -37,7 +37,7 @@ class Function:
     def answer(self, tensors, numbers, outputs, cancelled, seconds):  # type: ignore[no-untyped-def]
         return {"y": 2.0 * tensors["x"]}
 
-    def times(self, tensors, numbers, compiled, flush):  # type: ignore[no-untyped-def]
+    def times(self, tensors, numbers, compiled, flush, cancelled):  # type: ignore[no-untyped-def]
         assert numbers["n"] == 20000 and flush == 1 << 20
         self.asked.append(tensors)
         return self.compiled if compiled else self.eager

@@ -29,7 +29,7 @@ class Clock:
     ratios: list[float]
     races: list[Race] = field(factory=list)
 
-    def figures(self) -> Figures:
+    def figures(self, cancelled: object = None) -> Figures:
         return Figures("Test card", "GPU-1", "580", 1e12, 1e12, 1e12, 0, 1 << 20)
 
     def ready(self, count: int) -> None: ...

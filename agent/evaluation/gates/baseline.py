@@ -38,7 +38,7 @@ def baseline(trial: Trial) -> Ruling:
         return Ruling(NOT_APPLICABLE, "no PyTorch function to time beside it", trial)
     known = trial.prepared.cache.baselines
     if known is None:
-        known = trial.prepared.cache.baselines = _timed(trial, timer.figures(), timer, asked)
+        known = trial.prepared.cache.baselines = _timed(trial, timer.figures(setting.cancelled), timer, asked)
     found = tuple(one for one in known if isinstance(one, Baseline))
     for words in (one for one in known if isinstance(one, str)):
         trial = trial.unchecked(f"the time of PyTorch: {words}")
@@ -58,7 +58,7 @@ def _timed(trial: Trial, figures: Figures | str, card: Exclusive, asked: Refers)
     tensors, named = as_they_are(bound, before.given), numbers(prepared.workload, bound)
     found: list[Baseline | str] = []
     for name, compiled in WAYS:
-        ask = partial(asked.times, tensors, named, compiled, figures.flush)
+        ask = partial(asked.times, tensors, named, compiled, figures.flush, prepared.setting.cancelled)
         times = card.exclusively(ask, prepared.setting.cancelled)
         if isinstance(times, str) or times is None:
             found.append(f"{name}: {times or 'cancelled'}")

@@ -17,7 +17,7 @@ def beneath(trial: Trial) -> Ruling:
     timer, found = trial.prepared.setting.device, trial.measured
     if not isinstance(timer, Timer) or found is None:
         return Ruling(NOT_APPLICABLE, "nothing was timed", trial)
-    figures = timer.figures()
+    figures = timer.figures(trial.prepared.setting.cancelled)
     limit = figures if isinstance(figures, str) else least(trial.prepared, figures)
     if isinstance(limit, str):
         return Ruling(NOT_CHECKED, f"the floor: {limit}", trial)

@@ -114,11 +114,14 @@ class Gpu:
         """Let the runners go, and their memory on the card with them."""
         self.runners.close()
 
-    def figures(self) -> Figures | str:
+    def figures(self, cancelled: Callable[[], bool] = never) -> Figures | str:
         """The card's own peaks: from the cache of an earlier run, else measured now."""
-        if self._figures is None:
-            self._figures = peaks.figures(self.card, self.arch, self._calibrated)
-        return self._figures
+        if self._figures is not None:
+            return self._figures
+        found = peaks.figures(self.card, self.arch, lambda request: self._calibrated(request, cancelled))
+        if not cancelled():  # one that was given up is measured when somebody waits for it
+            self._figures = found
+        return found
 
     def ready(self, count: int) -> None:
         """Start so many runners at once: nothing is begun while others time. Those that hold programs do nothing
@@ -140,7 +143,9 @@ class Gpu:
         return min(4 << 30, self.card.memory // 8)
 
     def _timing(self, race: Race, ask: Callable[[Build, int], Measure | Recompute], exclusive: bool) -> Timed:
-        figures, built = self.figures(), support(self.arch)
+        figures, built = self.figures(race.cancelled), support(self.arch)
+        if race.cancelled():
+            return Timed("cancelled", "cancelled")
         if isinstance(figures, str) or isinstance(built, CompileFailure):
             return Timed("unavailable", figures if isinstance(figures, str) else built.message)  # type: ignore[union-attr]
         problem = next(filter(None, (self._refusal(side.build) for side in race.sides)), None)
@@ -182,17 +187,21 @@ class Gpu:
         computing = None if isinstance(watching, str) else watching.computing()
         return max(0, len(computing) - 1 - self.runners.count) if computing else 0
 
-    def _calibrated(self, request: Calibrate) -> Calibrated:
+    def _calibrated(self, request: Calibrate, cancelled: Callable[[], bool]) -> Calibrated:
         try:
-            return twice(lambda: self._calibrate(request))
+            return twice(lambda: self._calibrate(request, cancelled))
+        except (ChildCancelled, LockCancelled):
+            return Calibrated("cancelled")
         except (ChildDied, ChildTimeout) as failure:
             return Calibrated(f"the process that measured the card failed: {failure}")
 
-    def _calibrate(self, request: Calibrate) -> Calibrated:
+    def _calibrate(self, request: Calibrate, cancelled: Callable[[], bool]) -> Calibrated:
         child = self.runners.fresh()
         try:
-            with lock.held(self.card.address, True):
-                found: Calibrated = child.converse(lambda channel: ask(channel, request, Calibrated), START_SECONDS)
+            with lock.held(self.card.address, True, cancelled):
+                found: Calibrated = child.converse(
+                    lambda channel: ask(channel, request, Calibrated), START_SECONDS, cancelled
+                )
                 return found
         finally:
             child.close()

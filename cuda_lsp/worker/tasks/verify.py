@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from agent.evaluation.deadline import timely
 from agent.evaluation.gates import gates
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
@@ -40,7 +41,7 @@ def run(task: Task, tell: Tell) -> Ended:
         return Ended("unchanged", f"{name}: the text in the editor is {_words(task)}: there is no change to verify")
     opened = open_task(task, original)
     with referring(task, opened) as (reference, words):
-        setting = evolve(setting_of(task, opened, full=True), reference=reference)
+        setting = timely(evolve(setting_of(task, opened, full=True), reference=reference))
         ended = _verified(task, opened, changed, setting, tell)
     return evolve(ended, lines=(*ended.lines, *words))
 
@@ -111,7 +112,8 @@ def _judged(prepared: Prepared, candidate: Program, task: Task, tell: Tell) -> t
 def _prepared(opened: Opened, setting: Setting, tell: Tell) -> Prepared:
     prepared = prepare(opened.program, opened.workload, setting, lambda stage: tell(Staged(stage)))
     if isinstance(prepared, Failure):
-        raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
+        said = "no verdict: " if prepared.kind == "cancelled" else ""
+        raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, f"{said}{prepared.message}")
     return prepared
 
 
