@@ -9,6 +9,7 @@ from agent.source.errors import UnknownKernel
 from agent.source.kernel import Kernel, Parameter
 from agent.workload import dtypes, textures
 from agent.workload.errors import WorkloadError
+from agent.workload.joined.build_flags import build_flags
 from agent.workload.joined.headers import with_headers
 
 _QUALIFIERS = re.compile(r"\b(const|volatile|struct|class|typename|enum|__restrict__|__restrict)\b|^\s*::")
@@ -61,8 +62,12 @@ def parameter_dtype(document: Document, kernel: Kernel, parameter: Parameter, ar
 
 def c_dtype(document: Document, text: str) -> str | None:
     """The element type that ``text`` names in this file: builtin, macro, typedef, alias, struct of known members; its
-    local headers belong to it."""
-    return dtypes.from_c_type(text) or _in_file(with_headers(document), text)
+    local headers belong to it, and what every build of its Makefile defines."""
+    told = dtypes.from_c_type(text) or _in_file(with_headers(document), text)
+    if told is not None or not document.path:
+        return told
+    flag = build_flags(document.path).get(re.sub(r"\b(?:const|volatile)\b", "", text).strip())
+    return dtypes.from_c_type(flag.body) if flag is not None and flag.certain else None
 
 
 @functools.lru_cache(maxsize=1024)

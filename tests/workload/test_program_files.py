@@ -147,6 +147,27 @@ def test_what_the_makefile_defines_is_taken_and_compiled_with(tmp_path: Path) ->
     assert "-DFACTOR=4" in workload.flags
 
 
+def test_a_type_that_every_build_of_the_makefile_names_is_known(tmp_path: Path) -> None:
+    kernel = KERNEL.replace("float*", "real*")
+    source = "#define N 300\n" + kernel + main(BODY.replace("float", "real"))
+    workload = found(tmp_path, {"Makefile": "CFLAGS := -O3 -Dreal=double\n", "main.cu": source}, "main.cu")
+    assert (workload.buffers[0].dtype, elements(workload)) == ("f64", 300)
+    assert "-Dreal=double" in workload.flags
+    with pytest.raises(NoWorkload, match="element type"):
+        found(tmp_path, {"Makefile": "main: main.cu\n\tnvcc -Dreal=double $<\n", "main.cu": source}, "main.cu")
+
+
+def test_headers_are_found_in_folders_that_the_makefile_above_names_by_a_variable(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    files = {
+        "app/Makefile": "INC = include  # ours\nmain:\n\tnvcc -I $(INC) src/main.cu\n",
+        "app/include/parts.h": "#define N 300\n",
+        "other/parts.h": "#define N 400\n",
+        "app/src/main.cu": "#include <parts.h>\n" + KERNEL + main(),
+    }
+    assert elements(found(tmp_path, files, "app/src/main.cu")) == 300
+
+
 @pytest.mark.parametrize(
     "makefile",
     [

@@ -99,3 +99,46 @@ def test_the_bytes_of_an_array_are_no_size_to_vary() -> None:
 
 def test_a_loop_that_gives_a_size_ties_it_to_the_number_that_it_ran_with() -> None:
     assert sizes("int m = 1; while (m < n) m *= 2; n = m; LAUNCH") == {}
+
+
+CLASS = """struct Params {
+  int rows, cols;
+  int unset;
+  float scale = 0.5f;
+  Params(int r, int c) { rows = r; int twice = 2 * c; cols = twice; if (r > 100) cols = 1; }
+  Params(int r) : rows(r), cols(7) {}
+  Params();
+  void grow() { rows *= 2; }
+};
+int rows = 3;
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("const Params p(40, 50); int n = p.rows * p.cols;", 4000),
+        ("int r = 40, c = 50; const Params p(r, c); int n = p.cols;", 100),
+        ("int r = 400, c = 50; const Params p(r, c); int n = p.cols;", 1),
+        ("const Params p(40, 50); int n = area(p);", 4000),
+        ("const Params p(40, 50); int n = rows;", 3),
+    ],
+    ids=["numbers", "names, as a function is declared", "a branch", "handed on", "a name of the file"],
+)
+def test_a_constructor_sets_the_members_of_what_stays_as_it_is(body: str, expected: int) -> None:
+    assert elements(body, CLASS + "int area(const Params& q) { return q.rows * q.cols; }\n") == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Params p(40, 50); p.grow(); int n = p.rows;",
+        "const Params p(40); int n = p.rows;",
+        "const Params p(40, 50); int n = p.unset;",
+        "int r = g(), c = 2; const Params p(r, c); int n = p.rows;",
+    ],
+    ids=["may be changed", "a list of initial values", "not set", "an argument that is not known"],
+)
+def test_what_a_constructor_does_not_tell_is_asked(body: str) -> None:
+    with pytest.raises(NoWorkload):
+        elements(body, CLASS)

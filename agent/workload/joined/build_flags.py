@@ -15,6 +15,8 @@ MAX_BYTES = 200_000
 _DEFINE = re.compile(r"(?:^|\s)-D\s*([A-Za-z_]\w*)(?:=(\S*))?")
 _ASSIGNMENT = re.compile(r"^\w*(FLAGS|DEFS|DEFINES|OPTS)\w*[ \t]*[:?+]?=")
 _INCLUDE = re.compile(r"(?:^|\s)-I\s*([\w./+-]+)(?=\s|$)")
+_VARIABLE = re.compile(r"\$[({](\w+)[)}]")
+_SET = re.compile(r"^[ \t]*(\w+)[ \t]*([:?+]?=)[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
 _PLAIN = re.compile(r"[\w.+-]+")
 
 
@@ -51,19 +53,32 @@ def _read(file: str, _changed: int) -> Mapping[str, BuildFlag]:
 
 
 def include_folders(path: str) -> tuple[str, ...]:
-    """The include folders inside the workspace that the Makefile beside a source file names, as written out."""
-    found: list[str] = []
-    for name in NAMES if path else ():
-        file = Path(path).parent / name
-        try:
-            if not file.is_file() or file.stat().st_size > MAX_BYTES:
-                continue
-            named = _INCLUDE.findall(file.read_text("utf-8", "replace"))
-        except OSError:
-            continue
-        top = workspace_of(path)
-        found += [str(file.parent / one) for one in named if (file.parent / one).resolve().is_relative_to(top)]
-    return tuple(dict.fromkeys(found))
+    """The include folders inside the workspace that the Makefile of a source file names, as written out or by variables
+    that it sets once, to a plain value. It stands beside the file, or else in the folder above."""
+    here = Path(path).parent
+    for folder in (here, here.parent) if path else ():
+        files = [file for name in NAMES if (file := folder / name).is_file()]
+        if files:
+            top = workspace_of(str(files[0]))
+            named = [folder / one for file in files for one in _included(file)]
+            return tuple(dict.fromkeys(str(one) for one in named if one.resolve().is_relative_to(top)))
+    return ()
+
+
+def _included(makefile: Path) -> list[str]:
+    try:
+        return _INCLUDE.findall(_expanded(makefile.read_text("utf-8", "replace")[:MAX_BYTES]))
+    except OSError:
+        return []
+
+
+def _expanded(text: str) -> str:
+    told: dict[str, list[tuple[str, str]]] = {}
+    for name, sign, value in _SET.findall(text):
+        told.setdefault(name, []).append((sign, value))
+    known = {name: sets[0][1] for name, sets in told.items() if len(sets) == 1 and sets[0][0] in ("=", ":=")}
+    plain = {name: value for name, value in known.items() if _PLAIN.fullmatch(value.replace("/", ""))}
+    return _VARIABLE.sub(lambda found: plain.get(found[1], found[0]), text)
 
 
 def _is_plain(body: str) -> bool:

@@ -8,7 +8,7 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name, descendants
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls, conversion, hints, integers, library, members, parts
+from agent.workload.static import arguments, calls, construction, conversion, hints, integers, library, members, parts
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.state import Facts, State
@@ -73,6 +73,12 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
         if cell is not None:
             facts.scopes[-1][name] = cell
             return
+    if not stars and value_node is not None and value_node.type == "argument_list" and _is_const(node.parent, facts):
+        listed = [part for part in value_node.named_children if part.type != "comment"]
+        if (made := construction.constructor(type_text, len(listed), facts)) is not None:
+            given = [ev.evaluate(part, facts, state) for part in listed]
+            construction.construct(name, type_text, made, given, facts, state, line)
+            return
     initial = _initial(value_node, name, type_text if not stars else "", line, facts, state)
     cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
     if file_level:
@@ -125,10 +131,14 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
     texts = [facts.node_text(part) for part in parameters.named_children if part.type != "comment"]
     bare = type_text.split("::")[-1].strip()
     known = bare == "dim3" or library.is_container(type_text) or "distribution" in type_text
+    name = facts.node_text(name_node)
     if not known and not _plain_scalar(type_text, texts, facts):
+        made = construction.constructor(type_text, len(texts), facts) if _is_const(node.parent, facts) else None
+        if made is not None and all(facts.find(text) is not None for text in texts):
+            given = [ev.evaluate_text(text, line, facts, state) for text in texts]
+            construction.construct(name, type_text, made, given, facts, state, line)
         return
     values = [ev.evaluate_text(text, line, facts, state) for text in texts]
-    name = facts.node_text(name_node)
     value: Value | None
     if bare == "dim3":
         value = library.make_dim3(values)
@@ -138,6 +148,11 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
     if value is not None:
         cell = facts.declare(name, Unknown("it has no value yet", line), type_text, state)
         give(cell, value, None, facts, state, line)
+
+
+def _is_const(node: Node | None, facts: Facts) -> bool:
+    kinds = node.named_children if node is not None else ()
+    return any(part.type == "type_qualifier" and facts.node_text(part) == "const" for part in kinds)
 
 
 def _plain_scalar(type_text: str, texts: list[str], facts: Facts) -> bool:

@@ -45,7 +45,7 @@ def fill(owner: int, type_text: str, node: Node | None, facts: Facts, state: Sta
 def integer_type(type_text: str, name: str, facts: Facts) -> str | None:
     """The integer type of the member ``name`` of a struct of the file; None for any other type."""
     bare = type_text.replace("*", "").split("::")[-1].strip()
-    body = _body(bare, facts) if bare in _named(facts.document.text) else None
+    body = body_of(bare, facts) if bare in _named(facts.document.text) else None
     text = facts.document.text
     for part in body.named_children if body is not None else ():
         named = {
@@ -89,7 +89,7 @@ def _members(name: str, facts: Facts) -> list[Member] | None:
     """The members of an aggregate of the file, in order; None where it has a base, a constructor or an array."""
     if name not in _named(facts.document.text):
         return None
-    body = _body(name, facts)
+    body = body_of(name, facts)
     found: list[Member] = []
     for part in body.named_children if body is not None else ():
         if part.type == "comment":
@@ -122,7 +122,8 @@ def _is_method(node: Node, name: str, facts: Facts) -> bool:
     return inner is not None and text_of(facts.document.text, inner) not in (name, "~" + name)
 
 
-def _body(name: str, facts: Facts) -> Node | None:
+def body_of(name: str, facts: Facts) -> Node | None:
+    """The body of a struct of the program that has no base."""
     return _bodies(facts.document).get(name)
 
 
