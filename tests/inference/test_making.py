@@ -102,3 +102,19 @@ def test_nothing_is_judged_on_a_launch_that_was_made_up() -> None:
     setting = Setting(Emulator(), find_target("H200"), Options())
     refused = prepare(Program(document, workload.plan, "original"), workload, setting)
     assert isinstance(refused, Failure) and "made up" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("body", "varies", "all_of_it"),
+    [
+        ("x[i] = 7;", False, True),
+        ("x[i] = i & 1;", True, True),
+        ("atomicAdd(x, i);", True, True),
+        ("x[0] = 0;", False, True),
+        ("if (n == 123457) { x[i] = clock(); for (int k = 0; k < i; ++k) x[k] += clock(); } x[i] = i;", True, False),
+    ],
+    ids=["the same everywhere", "two values", "one element", "one zero", "a branch that no number takes"],
+)
+def test_what_a_launch_came_to_is_told(body: str, varies: bool, all_of_it: bool) -> None:
+    found = made(f"__global__ void k(int* x, int n) {{ {I} {body} }}")
+    assert found.varies is varies and (found.reached == 1) is all_of_it

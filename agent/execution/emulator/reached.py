@@ -21,9 +21,11 @@ def blocks_reached(build: Build, counters: tuple[LaunchCounters, ...]) -> float:
 
 
 def writes_vary(answer: Answer, name: str, dtype: str) -> bool:
-    """Whether the elements of a buffer that were written whole are not all the same."""
+    """Whether the elements of a buffer that were written whole are not all the same; of a single one, whether its bytes
+    are not."""
     assert answer.written is not None
     size = dtypes.size_of(dtypes.base(dtype)[0])
-    whole = len(answer.outputs[name]) // size * size
-    elements = answer.outputs[name][:whole].reshape(-1, size)
-    return len(np.unique(elements[answer.written[name][:whole].reshape(-1, size).all(axis=1)], axis=0)) > 1
+    end = len(answer.outputs[name]) // size * size
+    whole = answer.written[name][:end].reshape(-1, size).all(axis=1)
+    elements = answer.outputs[name][:end].reshape(-1, size)[whole]
+    return len(np.unique(elements if len(elements) > 1 else elements.reshape(-1, 1), axis=0)) > 1
