@@ -1,15 +1,17 @@
 """Workloads in one line, for people."""
 
 from agent.workload.directive import domain_text
+from agent.workload.texture_words import texture_text
 from agent.workload.workload import MADE_UP, PROBED, Access, Buffer, Workload
 
 
 def arguments(workload: Workload) -> str:
-    """``x f32[rows*cols] in, y f32[rows*cols] out; rows=4096 cols=65536``."""
+    """``x f32[rows*cols] in, y f32[rows*cols] out; rows=4096 cols=65536``, textures behind the buffers."""
     buffers = ", ".join(_buffer(buffer) for buffer in workload.buffers)
     numbers = [f"{size.name}={size.value}" for size in workload.sizes]
     numbers += [f"{constant.name}={constant.value}" for constant in workload.constants]
-    return "; ".join(part for part in (buffers, " ".join(numbers)) if part)
+    shown = ", ".join(" ".join(texture_text(texture).split()) for texture in workload.textures)
+    return "; ".join(part for part in (buffers, shown, " ".join(numbers)) if part)
 
 
 def _buffer(buffer: Buffer) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent.source.document import parse
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch, TextureArgument
+from agent.workload.describe import arguments
 from agent.workload.directive import format_directive, read_directive
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression
@@ -46,6 +47,17 @@ def test_a_directive_with_a_texture_is_read_written_and_read_again() -> None:
     again = parse(format_directive(workload).encode() + SOURCE.encode().split(b"\n", 8)[-1])
     read = read_directive(again, again.kernel("k"))
     assert read is not None and read.textures == workload.textures
+
+
+def test_one_line_for_people_names_the_views() -> None:
+    document = parse(SOURCE.encode())
+    workload = read_directive(document, document.kernel("k"))
+    assert workload is not None
+    assert arguments(workload) == (
+        "image f32[w*h] in, out u8x4[w*h] out; "
+        "texture shown: image(w, h, filter=linear, address=wrap:mirror, normalized), surface drawn: out(w, h); "
+        "w=40 h=24"
+    )
 
 
 def test_a_launch_passes_the_view_at_concrete_sizes() -> None:
