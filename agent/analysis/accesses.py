@@ -3,10 +3,12 @@
 from attrs import evolve, frozen
 from tree_sitter import Node
 
-from agent.analysis.affine import Poly, number
+from agent.analysis.affine import Atom, Poly, number
+from agent.analysis.stepping import after_steps, stepped
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, callee, descendants, text
 from agent.analysis.values import Scope, value
+from agent.workload.dtypes import from_c_type, size_of
 
 _PLAIN = frozenset(("MIN", "MAX", "ABS", "SQR"))
 
@@ -19,7 +21,10 @@ class Access:
     ``constant`` (an array that the file declares outside the kernel) or ``unknown``. ``root`` is the parameter or
     array, None where it cannot be traced. ``index`` counts elements from the root's start and is None where it cannot
     be followed. ``element`` is the element's type, empty where that is not known: ``FLOAT4(x[i])`` may be a macro
-    that loads four of them."""
+    that loads four of them. ``spread`` is the index up to a summand that is the same for all threads of a warp at that
+    moment, where it can be followed so far: through pointers that are moved (``p += n``), and numbers that are stepped.
+    It is for comparing the lanes of one access, and says nothing of two. ``cast`` is the array's own type and that
+    which a macro of the file takes at the element in its place (``float``, ``float4``)."""
 
     node: Node
     root: Symbol | None
@@ -30,6 +35,18 @@ class Access:
     reads: bool
     writes: bool
     atomic: bool
+    spread: Poly | None = None
+    cast: tuple[str, str] | None = None
+
+    @property
+    def member(self) -> str:
+        """The member that is taken of the element (``x`` of ``bodies[i].x``), empty where all of it is."""
+        node, parent = self.node, self.node.parent
+        while parent is not None and parent.type == "parenthesized_expression":
+            node, parent = parent, parent.parent
+        if parent is None or parent.type != "field_expression" or parent.child_by_field_name("argument") != node:
+            return ""
+        return text(parent.child_by_field_name("field"))
 
 
 def accesses(function: Node, scope: Scope) -> tuple[Access, ...]:
@@ -55,12 +72,37 @@ def access(node: Node, scope: Scope) -> Access:
     root, index = address(node, scope)
     reads, writes = _direction(node)
     made = _made(node, root, index, scope, reads, writes, atomic=False)
-    return evolve(made, element="") if _given_away(node, scope) else made
+    beyond = address(node, scope, loose=True)[1] if isinstance(root, Symbol) else None
+    spread = None if beyond is None else stepped(beyond, scope)
+    element = pointee(node, scope) or made.element
+    if not _given_away(node, scope):
+        return evolve(made, element=element, spread=spread)
+    taken = scope.symbols.casts.get(callee(node.parent.parent), "") if node.parent is not None else ""
+    return evolve(made, element="", spread=spread, cast=(element, taken) if taken else None)
 
 
-def address(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+def pointee(node: Node, scope: Scope) -> str:
+    """The type of the elements that an expression points at or takes one of, as its casts and declarations say; empty
+    where they do not."""
+    inner = bare(node)
+    if inner is None:
+        return ""
+    if inner.type == "identifier":
+        symbol = scope.symbols.resolve(inner)
+        return symbol.type if symbol is not None and symbol.is_memory and symbol.type != "auto" else ""
+    if inner.type == "cast_expression":
+        return text(inner.child_by_field_name("type")).rstrip("* ") if "*" in text(inner) else ""
+    if inner.type == "call_expression" and callee(inner).endswith("_cast"):
+        function = inner.child_by_field_name("function")
+        kind = text(function.child_by_field_name("arguments")) if function is not None else ""
+        return kind.strip("<>").rstrip("*& ")
+    sides = (inner.child_by_field_name(name) for name in ("argument", "left", "right"))
+    return next((found for side in sides if side is not None and (found := pointee(side, scope))), "")
+
+
+def address(node: Node, scope: Scope, loose: bool = False) -> tuple[Node | Symbol | None, Poly | None]:
     """(root, element index) of what a subscript or ``*`` expression names. The root is a symbol of the kernel, or the
-    identifier of an array outside it."""
+    identifier of an array outside it. ``loose``: up to what is the same for all threads (see ``Access.spread``)."""
     subscripts: list[Node] = []
     base: Node | None = node
     while base is not None and base.type == "subscript_expression":
@@ -75,7 +117,7 @@ def address(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None
         base = bare(base.child_by_field_name("argument"))
     if base is None:
         return None, None
-    root, offset = pointer(base, scope)
+    root, offset = pointer(base, scope, loose)
     if not subscripts:
         return root, offset
     if isinstance(root, Symbol) and len(root.dims) == len(subscripts) > 1:
@@ -100,7 +142,7 @@ def subscripts_of(node: Node) -> list[Node]:
     return found
 
 
-def pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+def pointer(node: Node, scope: Scope, loose: bool = False) -> tuple[Node | Symbol | None, Poly | None]:
     """(root, offset in elements) of a pointer expression, through local pointers that are set once."""
     node = bare(node) or node
     if node.type == "identifier":
@@ -112,10 +154,14 @@ def pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None
         if symbol.space == "local" and symbol.pointer and not symbol.dims:
             if symbol.init is None or symbol.escapes:
                 return None, None
-            root, offset = pointer(symbol.init, scope)
+            root, offset = pointer(symbol.init, scope, loose)
             moved = bool(symbol.writes)
+            if loose and moved and offset is not None:
+                return root, after_steps(offset, symbol, node, scope)
             return root if not moved or _stays(symbol, scope) else None, None if moved else offset
         moved = symbol.space == "parameter" and not symbol.fixed
+        if loose and moved and not symbol.escapes:
+            return symbol, after_steps(number(0), symbol, node, scope)
         return symbol, None if moved else number(0)
     if node.type == "binary_expression" and text(node.child_by_field_name("operator")) in ("+", "-"):
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -123,29 +169,52 @@ def pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None
             return None, None
         minus = text(node.child_by_field_name("operator")) == "-"
         for base, distance in ((left, right), (right, left)):
-            root, offset = pointer(base, scope)
+            root, offset = pointer(base, scope, loose)
             if root is not None and (isinstance(root, Symbol) or not _looks_like_number(base)):
                 step = value(distance, scope)
                 return root, None if offset is None else offset - step if minus else offset + step
         return None, None
     if node.type == "pointer_expression" and text(node.child_by_field_name("operator")) == "&":
         target = bare(node.child_by_field_name("argument"))
-        return address(target, scope) if target is not None and target.type == "subscript_expression" else (None, None)
+        return (
+            address(target, scope, loose)
+            if target is not None and target.type == "subscript_expression"
+            else (None, None)
+        )
     if node.type == "subscript_expression":  # a row of a two-dimensional array decays to a pointer
         root, _ = address(node, scope)
         return root, None
     if node.type in ("cast_expression", "call_expression"):
-        return _cast_pointer(node, scope)
+        return _cast_pointer(node, scope, loose)
     return None, None
 
 
-def _cast_pointer(node: Node, scope: Scope) -> tuple[Node | Symbol | None, Poly | None]:
+def _cast_pointer(node: Node, scope: Scope, loose: bool) -> tuple[Node | Symbol | None, Poly | None]:
     """A cast keeps the root; the offset counts other elements afterwards, so only zero survives."""
     given = [node.child_by_field_name("value")] if node.type == "cast_expression" else arguments(node)
     if len(given) != 1 or given[0] is None or (node.type == "call_expression" and not callee(node).endswith("_cast")):
         return None, None
-    root, offset = pointer(given[0], scope)
+    root, offset = pointer(given[0], scope, loose)
+    if loose:
+        return root, _rescaled(offset, pointee(given[0], scope), pointee(node, scope))
     return root, offset if offset is not None and offset.constant == 0 else None
+
+
+def _rescaled(index: Poly | None, was: str, now: str) -> Poly | None:
+    """An index that counted elements of one type, in those of another: exactly where it is a multiple, up to a summand
+    that is the same for all threads."""
+    one, other = from_c_type(was) if was else None, from_c_type(now) if now else None
+    if index is None or one is None or other is None:
+        return None
+    before, after = size_of(one), size_of(other)
+    terms = [(product, factor * before) for product, factor in index.terms if not _uniform(product)]
+    if any(bytes_ % after for _, bytes_ in terms):
+        return None
+    return Poly(tuple((product, bytes_ // after) for product, bytes_ in terms))
+
+
+def _uniform(product: tuple[Atom, ...]) -> bool:
+    return all(atom.same_for_all for atom in product)
 
 
 def _stays(symbol: Symbol, scope: Scope) -> bool:

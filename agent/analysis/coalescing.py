@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agent.analysis.affine import Atom, Poly, unknown
 from agent.analysis.loops import Loop
+from agent.analysis.values import leaves, replaced
 
 WARP = 32
 SECTOR = 32
@@ -46,8 +47,8 @@ def unrolled(index: Poly, loops: Sequence[Loop]) -> Poly:
     """The index with every loop variable written as start + turn * step, so that what depends on the thread shows.
     ``turn@...`` counts a loop's turns. Loops that do not step by addition stay as they are."""
     for loop in reversed(loops):
-        if loop.step_kind == "+" and loop.atom in index.atoms:
-            index = index.substitute(loop.atom.name, loop.start + loop.step * unknown(turn(loop)))
+        if loop.step_kind == "+" and loop.atom in leaves(index):
+            index = replaced(index, {loop.atom.name: loop.start + loop.step * unknown(turn(loop))})
     return index
 
 

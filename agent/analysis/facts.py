@@ -7,6 +7,7 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access, accesses
 from agent.analysis.file import FileFacts, file_facts
+from agent.analysis.layouts import Layout
 from agent.analysis.loops import Loop, loop_of
 from agent.analysis.symbols import Symbols, symbols
 from agent.analysis.syntax import LOOPS, callee, contains, descendants
@@ -19,7 +20,7 @@ from agent.source.nodes import kernel_node
 @frozen(eq=False)
 class Facts:
     """``loops`` holds every loop in canonical form; ``calls`` every call; ``barriers`` the ``__syncthreads()``
-    calls."""
+    calls; ``structs`` what the file's structs are made of."""
 
     document: Document
     kernel: Kernel
@@ -31,6 +32,7 @@ class Facts:
     accesses: tuple[Access, ...]
     barriers: tuple[Node, ...]
     calls: tuple[Node, ...] = field(repr=False)
+    structs: Mapping[str, Layout] = field(factory=dict, repr=False)
 
     def accesses_in(self, node: Node) -> tuple[Access, ...]:
         return tuple(access for access in self.accesses if contains(node, access.node))
@@ -60,7 +62,9 @@ def analyse(
         raise ValueError(f"kernel {kernel.name} has no body")
     shared = shared or file_facts(document)
     promised = frozenset(parameter.name for parameter in kernel.parameters if parameter.restrict)
-    table = symbols(node, shared.constants, shared.takers, shared.arrays, shared.fixed, shared.formulas, promised)
+    table = symbols(
+        node, shared.constants, shared.takers, shared.arrays, shared.fixed, shared.formulas, promised, shared.casts
+    )
     scope = Scope(table, dict(known or {}))
     calls = tuple(descendants(body, "call_expression"))
     return Facts(
@@ -74,4 +78,5 @@ def analyse(
         accesses=accesses(node, scope),
         barriers=tuple(call for call in calls if callee(call) == "__syncthreads"),
         calls=calls,
+        structs=shared.structs,
     )

@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from typing import TypeVar
 
 from attrs import field, frozen
 from tree_sitter import Node
 
 from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
 from agent.analysis.formulas import Formula, formula_of
-from agent.analysis.symbols import reference_takers, takes_address
+from agent.analysis.layouts import Layout, Written, layouts, of_item
+from agent.analysis.symbols import cast_of, reference_takers, takes_address
 from agent.analysis.syntax import text
 from agent.source.document import Document
 from agent.source.incremental import Fresh
@@ -30,6 +32,7 @@ CONTAINERS = frozenset(
         *("template_declaration", "ERROR"),
     )
 )
+_T = TypeVar("_T")
 _WORDS = re.compile(r"\b[A-Za-z_]\w*")
 
 
@@ -38,7 +41,8 @@ class FileFacts:
     """``constants``: integers with a name. ``takers``: functions and macros that may change an argument. ``arrays``:
     those that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
     integers included). ``functions``: functions and macros with parameters that the file defines or declares;
-    ``formulas`` those of them that are one expression."""
+    ``formulas`` those of them that are one expression. ``structs``: how those lie in memory that are plain.
+    ``casts``: the macros that take another type at an address, and that type."""
 
     constants: Mapping[str, int]
     takers: frozenset[str]
@@ -46,6 +50,8 @@ class FileFacts:
     fixed: frozenset[str]
     functions: frozenset[str] = frozenset()
     formulas: Mapping[str, Formula] = field(factory=dict)
+    structs: Mapping[str, Layout] = field(factory=dict)
+    casts: Mapping[str, str] = field(factory=dict)
 
 
 @frozen
@@ -59,6 +65,8 @@ class _Item:
     scalars: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     formulas: tuple[tuple[str, Formula], ...] = ()
+    structs: tuple[tuple[str, Written], ...] = ()
+    casts: tuple[tuple[str, str], ...] = ()
 
 
 _Kind = tuple[int, bool, int]
@@ -173,7 +181,15 @@ def _facts(whole: _Item) -> FileFacts:
         fixed=_plain(whole.macros) | whole.scalars,
         functions=whole.functions,
         formulas=_single(whole.formulas),
+        structs=layouts(_once(whole.structs), folded((*whole.macros, *whole.variables))),
+        casts=_once(whole.casts),
     )
+
+
+def _once(pairs: tuple[tuple[str, _T], ...]) -> Mapping[str, _T]:
+    """Those that are defined in one way."""
+    told = dict(pairs)
+    return {name: one for name, one in told.items() if all(one == other for known, other in pairs if known == name)}
 
 
 _seen: dict[tuple[bytes, tuple[int, bool, int]], _Item] = {}
@@ -265,6 +281,8 @@ def _merged(items: Sequence[_Item]) -> _Item:
         scalars=frozenset().union(*(item.scalars for item in items)),
         functions=frozenset().union(*(item.functions for item in items)),
         formulas=tuple(pair for item in items for pair in item.formulas),
+        structs=tuple(pair for item in items for pair in item.structs),
+        casts=tuple(pair for item in items for pair in item.casts),
     )
 
 
@@ -272,19 +290,22 @@ def _read(node: Node, source: bytes) -> _Item:
     functions, formula = frozenset(_functions(node)), formula_of(node)
     formulas = () if formula is None else (formula,)
     if node.type == "preproc_function_def":
-        return _Item(takers=functions if takes_address(node) else frozenset(), functions=functions, formulas=formulas)
+        casts = tuple((name, kind) for name in functions if (kind := cast_of(node)))
+        takers = functions if takes_address(node) else frozenset()
+        return _Item(takers=takers, functions=functions, formulas=formulas, casts=casts)
     if node.type == "function_definition":
         macros, _ = definitions(node) if b"define" in source else ((), ())
         declarator = node.child_by_field_name("declarator")
         takes = declarator is not None and b"&" in (declarator.text or b"")
         takers = reference_takers(node) - {"swap"} if takes else frozenset()
         return _Item(macros=macros, takers=takers, functions=functions, formulas=formulas)
+    structs = tuple(of_item(node)) if b"struct" in source else ()
     # most items hold none of these words, and a table of numbers is long to walk through
     takers = reference_takers(node) - {"swap"} if b"&" in source else frozenset()
     if not any(word in source for word in (b"#", b"const", b"enum")):
-        return _Item(takers=takers, functions=functions, formulas=formulas)
+        return _Item(takers=takers, functions=functions, formulas=formulas, structs=structs)
     macros, variables = definitions(node)
-    return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions, formulas)
+    return _Item(macros, variables, takers, constant_arrays(node), steady_scalars(node), functions, formulas, structs)
 
 
 def _functions(node: Node) -> Iterator[str]:
@@ -337,4 +358,6 @@ def restricted(facts: FileFacts, names: Iterable[str]) -> FileFacts:
         facts.fixed & wanted,
         facts.functions & wanted,
         formulas,
+        {name: facts.structs[name] for name in sorted(wanted & facts.structs.keys())},
+        {name: facts.casts[name] for name in sorted(wanted & facts.casts.keys())},
     )

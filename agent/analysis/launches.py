@@ -65,6 +65,24 @@ def shape(document: Document, site: LaunchSite) -> Shape:
     return evolve(_shape(written, host, used), arguments=site.arguments)
 
 
+def template_numbers(document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Mapping[str, int]:
+    """The template's own numbers where every launch names the same."""
+    found: dict[str, int] = {}
+    for at, parameter in enumerate(kernel.template):
+        given = {_template_number(document, site, at) for site in sites} if parameter.kind == "value" else set()
+        number = next(iter(given)) if len(given) == 1 else None
+        if number is not None:
+            found[parameter.name] = number
+    return found
+
+
+def _template_number(document: Document, site: LaunchSite, at: int) -> int | None:
+    if at >= len(site.template_arguments):
+        return None
+    host = _host(document, site)
+    return _Names(dict(host.scalars), {}, file_facts(document).constants).number(site.template_arguments[at])
+
+
 @frozen(eq=False)
 class Host:
     """What a host function fixes: scalars as written, and the three parts of each ``dim3``."""

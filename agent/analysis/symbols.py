@@ -64,7 +64,8 @@ class Symbol:
 class Symbols:
     """The symbol table of one kernel. ``constants`` are the file's folded integers, ``steady`` the arrays that no
     kernel can change, ``fixed`` the names from outside that mean one value for all threads, ``formulas`` the
-    macros and functions of the file that are one expression, ``takers`` those that may take an argument's address."""
+    macros and functions of the file that are one expression, ``takers`` those that may take an argument's address,
+    ``casts`` the macros that take another type there (see :func:`cast_of`)."""
 
     node: Node
     table: Mapping[str, tuple[Symbol, ...]]
@@ -73,6 +74,7 @@ class Symbols:
     fixed: frozenset[str] = frozenset()
     formulas: Mapping[str, Formula] = field(factory=dict)
     takers: frozenset[str] = frozenset()
+    casts: Mapping[str, str] = field(factory=dict)
 
     def outside(self, name: str) -> frozenset[str]:
         """What a name that the kernel does not declare depends on: nothing, or something that is not known (a macro
@@ -89,6 +91,10 @@ class Symbols:
         ]
         return max(inside, key=lambda symbol: symbol.declarator.start_byte, default=None)
 
+    def is_alone(self, symbol: Symbol) -> bool:
+        """Whether no branch of an ``#if`` declares its name again in the same scope: a use may mean either then."""
+        return [one.scope for one in self.table[symbol.name]].count(symbol.scope) == 1
+
     def all(self) -> Iterator[Symbol]:
         return (symbol for symbols in self.table.values() for symbol in symbols)
 
@@ -101,6 +107,7 @@ def symbols(
     fixed: frozenset[str] = frozenset(),
     formulas: Mapping[str, Formula] | None = None,
     promised: frozenset[str] = frozenset(),
+    casts: Mapping[str, str] | None = None,
 ) -> Symbols:
     """The table of a ``function_definition`` node. ``takers`` are the functions that may change an argument. The
     definition's template parameters join ``fixed``, and hide constants of their name. ``promised`` are parameters that
@@ -128,6 +135,7 @@ def symbols(
         fixed | own | STANDARD,
         formulas or {},
         takers,
+        casts or {},
     )
 
 
@@ -267,6 +275,20 @@ def _given_by_reference(call: Node, takers: frozenset[str]) -> list[Node]:
         return []
     given = [bare(argument) for argument in arguments(call)]
     return [argument for argument in given if argument is not None and argument.type == "identifier"]
+
+
+_CAST = re.compile(
+    r"\(?\*?\(?(?:reinterpret_cast<(?:const )?(\w+) ?\*>\(|\((?:const )?(\w+) ?\*\) ?\(?)&\(?(\w+)\)?\)*(?:\[0\])?\)*"
+)
+
+
+def cast_of(macro: Node) -> str:
+    """``float4`` of a macro that is ``(reinterpret_cast<float4*>(&(value))[0])`` or ``*(float4*)(&(value))``, else
+    nothing."""
+    listing, body = macro.child_by_field_name("parameters"), text(macro.child_by_field_name("value")).strip()
+    found = _CAST.fullmatch(body)
+    names = [] if listing is None else [text(name) for name in listing.named_children]
+    return (found[1] or found[2]) if found is not None and names == [found[3]] else ""
 
 
 def takes_address(macro: Node) -> bool:

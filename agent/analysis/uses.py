@@ -27,9 +27,11 @@ def uses(symbol: Symbol, facts: Facts) -> Uses:
         for node in _named(symbol.name, facts)
         if node.start_byte != symbol.declarator.start_byte and _means(node, symbol, facts)
     )
-    # branches of an #if may declare it twice, and then a use may mean either
-    alone = [one.scope for one in facts.symbols.table[symbol.name]].count(symbol.scope) == 1
-    return Uses(found, alone and all(_takes_element(node, len(symbol.dims) or symbol.pointer) for node in found))
+    return Uses(
+        found,
+        facts.symbols.is_alone(symbol)
+        and all(_takes_element(node, len(symbol.dims) or symbol.pointer) for node in found),
+    )
 
 
 def _named(name: str, facts: Facts) -> Iterator[Node]:

@@ -45,10 +45,12 @@ STAND_INS = ("float", "__half", "1")
 Row = dict[str, Any]
 
 
-def counted_kernel(document: Document, kernel: Kernel, checks: bool, folders: Sequence[Path] = ()) -> Row:
+def counted_kernel(
+    document: Document, kernel: Kernel, checks: bool, folders: Sequence[Path] = (), whole: bool = True
+) -> Row:
     """What running it shows. ``ended``: ``counted``; ``compiled``, where it cannot be run and its instructions say
     all; or why not. ``made up``: its launch is. ``checks``: also run it at small sizes with every check of the
-    emulator. ``folders`` are for includes."""
+    emulator. ``folders`` are for includes. Not ``whole``: its counts at one launch are all that is wanted."""
     flags = tuple(f"-I{folder}" for folder in folders)
     ended = "no workload, and none can be made up"
     stated: Row = {}
@@ -56,11 +58,12 @@ def counted_kernel(document: Document, kernel: Kernel, checks: bool, folders: Se
         found = _counted(document, kernel, workload, checks, flags)
         stated = stated or ({} if made else {name: found[name] for name in ("threads", "shared") if name in found})
         if found["ended"] == "counted":
-            return found | {"made up": made} | ({"promised": _promised(document, kernel, flags)} if not checks else {})
+            more = {"promised": _promised(document, kernel, flags)} if whole and not checks else {}
+            return found | {"made up": made} | more
         ended = found["ended"]
         if "problem" in found:
             break
-    return {"ended": ended} | stated | _instructions(document, kernel, flags)
+    return {"ended": ended} | stated | (_instructions(document, kernel, flags) if whole else {})
 
 
 def _promised(document: Document, kernel: Kernel, flags: tuple[str, ...]) -> int | None:
@@ -243,6 +246,13 @@ def _executed(kind: str, written: str, width: int, counts: Any) -> Executed:
 
 def _row(one: Executed) -> Row:
     return {name: value for name, value in asdict(one).items() if value}
+
+
+def access_bytes(opcode: str) -> int:
+    """What an access in PTX moves for each lane: 8 of ``ld.global.v2.f32``."""
+    bits = re.search(r"\.[a-z]+(\d+)$", opcode)
+    lanes = re.search(r"\.v(\d)\b", opcode)
+    return (int(bits[1]) // 8 if bits else 1) * (int(lanes[1]) if lanes else 1)
 
 
 def on_lines(row: Row, lines: list[int]) -> Counted:

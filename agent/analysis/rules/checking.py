@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, mentions, restricted
-from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape
+from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape, template_numbers
 from agent.analysis.rules.finding import Finding, Hit, Mend, Place, Related, Repair, named
 from agent.analysis.rules.hosting import check_hosts
 from agent.analysis.rules.registry import by_id, rules
@@ -54,17 +54,17 @@ def check(
     shapes = tuple(shape(document, site) for site in sites)
     facts = restricted(file_facts(document), kernel.uses)
     block = _block(shapes) if workload is None else _stated(workload, kernel)
-    sizes = {} if workload is None else _sizes(workload, kernel)
-    raised = _raises(document)
+    sizes = {**template_numbers(document, kernel, sites), **(_sizes(workload, kernel) if workload else {})}
+    raised, newest = _raises(document), any(mentions(document, word) for word in (b"tcgen05", b"wgmma"))
     start, end = kernel.span.start, kernel.span.end
     digest = blake2b(document.text[start:end], digest_size=16).digest()
     wanted = selection or Selection()
     asked = _asked(wanted)
-    key = (digest, kernel.launch_bounds, _frozen(facts), shapes, block, raised, asked, *sizes.items())
+    key = (digest, kernel.launch_bounds, _frozen(facts), shapes, block, raised, newest, asked, *sizes.items())
     if key not in _remembered:
         if len(_remembered) >= MOST_REMEMBERED:
             _remembered.clear()
-        _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised, asked))
+        _remembered[key] = tuple(_run(document, kernel, facts, shapes, block, sizes, raised, newest, asked))
     own, around = (
         _placed(_remembered[key], document, kernel, sites, wanted),
         check_hosts(document, kernel, sites, wanted),
@@ -94,6 +94,7 @@ def _run(
     block: Extents,
     sizes: Mapping[str, int],
     raised: bool,
+    newest: bool,
     asked: frozenset[str],
 ) -> Iterator[Hit]:
     alone = _alone(document, kernel)
@@ -106,7 +107,7 @@ def _run(
     except SourceError:
         return
     bounds = _number(kernel.launch_bounds[0], shared.constants) if kernel.launch_bounds else None
-    view = View(facts, shapes, block, bounds, sizes, raised, shared.functions)
+    view = View(facts, shapes, block, bounds, sizes, raised, shared.functions, newest)
     for rule in rules():
         for found in rule.examine(view) if rule.examine is not None and rule.id in asked else ():
             yield named(found, rule.id)
@@ -228,4 +229,6 @@ def _frozen(facts: FileFacts) -> tuple[object, ...]:
         facts.fixed,
         facts.functions,
         tuple(facts.formulas.items()),
+        tuple(facts.structs.items()),
+        tuple(facts.casts.items()),
     )

@@ -80,13 +80,18 @@ def _traffic(counted: Counted) -> bool | None:
     return _worst(
         one.sectors / one.ideal_sectors
         for one in counted.line
-        if one.ideal_sectors and one.kind in ("", "load", "store")
+        if one.ideal_sectors and one.kind in ("", "load", "store") and _many(one)
     )
 
 
 def _conflicts(counted: Counted) -> bool | None:
     """Passes over shared memory, in the same way."""
-    return _worst(one.passes / one.ideal_passes for one in counted.line if one.ideal_passes)
+    return _worst(one.passes / one.ideal_passes for one in counted.line if one.ideal_passes and _many(one))
+
+
+def _many(one: Executed) -> bool:
+    """Whether so many lanes were at work that their places tell something."""
+    return one.lanes >= 8 * one.warps
 
 
 def _local(counted: Counted) -> bool | None:
@@ -215,7 +220,7 @@ _RACED = _fault(*_RACES)
 _OUTSIDE = _fault("out-of-bounds read", "out-of-bounds write")
 
 DECIDERS: dict[str, Decide] = {
-    **dict.fromkeys(("M1", "M2", "M3"), _traffic),
+    **dict.fromkeys(("M1", "M2", "M3", "M4"), _traffic),
     **dict.fromkeys(("S1", "S2"), _conflicts),
     "R1": _local,
     "R2": _local_anywhere,
@@ -227,7 +232,6 @@ DECIDERS: dict[str, Decide] = {
     "D3": _alone,
     "L1": _partial,
     "L2": _too_large,
-    "L4": _OUTSIDE,
     **dict.fromkeys(("M6", "M7"), _reloaded),
     "M8": _narrow,
     "M10": _again("store"),

@@ -10,10 +10,10 @@ from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Atom, Poly
-from agent.analysis.coalescing import BANKS, SECTOR, WORD, unrolled
+from agent.analysis.coalescing import BANKS, SECTOR, WARP, WORD, unrolled
 from agent.analysis.guards import Guard, decide, decided, stopped
 from agent.analysis.loops import trip_values
-from agent.analysis.rules.view import Lanes, View
+from agent.analysis.rules.view import Lanes, Part, View
 from agent.analysis.syntax import bare, text
 from agent.analysis.values import Scope, is_uniform
 from agent.analysis.vectors import Column, vector
@@ -37,13 +37,56 @@ class Request:
     ideal: int
     exchanged: int | None
     pitches: frozenset[str]
-    element_bytes: int
+    part: Part
     least: bool
+
+    @property
+    def element_bytes(self) -> int:
+        """From one element to the next."""
+        return self.part.stride
 
     @property
     def words(self) -> str:
         """``32 sectors per request``, or at least so many."""
         return f"{'at least ' if self.least else ''}{self.sectors} sectors per request"
+
+    @property
+    def bad(self) -> bool:
+        """Twice the sectors that as many lanes side by side would touch, or more."""
+        return self.sectors >= 2 * self.ideal
+
+    @property
+    def step(self) -> int | None:
+        """Bytes from what a thread takes to what its neighbour along x does, where that is a number."""
+        constant = None if self.slope is None else self.slope.constant
+        return None if constant is None else abs(constant) * self.part.stride
+
+    @property
+    def by_number(self) -> bool:
+        """Whether the distance between lanes is bad by numbers alone, and not by the length of a row."""
+        return not self.pitches or (self.step or 0) > self.part.bytes
+
+
+def fills(found: Request, view: View) -> bool:
+    """Whether the thread itself takes all that lies between it and its neighbour, and that is a sector or less: a loop
+    walks over it, or other accesses take the rest."""
+    step = found.step or 0
+    if not 0 < step <= SECTOR:
+        return False
+    for loop in view.facts.loops_around(found.access.node):
+        along = found.access.index.coefficient(loop.atom.name) if found.access.index is not None else None
+        if along is not None and loop.step.constant is not None and along.constant in (1, -1):
+            return True
+    taken: set[int] = set()
+    for other in requests(view):
+        apart = (other.index - found.index).constant
+        if other.access.name == found.access.name and apart is not None:
+            whole = not other.access.member
+            start = apart * other.part.stride + (0 if whole else other.part.offset)
+            taken.update(
+                byte % step for byte in range(start, start + (other.part.stride if whole else other.part.bytes))
+            )
+    return len(taken) == step
 
 
 @lru_cache(maxsize=2)
@@ -57,9 +100,9 @@ def requests(view: View) -> tuple[Request, ...]:
 
 
 def request(access: Access, view: View) -> Request | None:
-    size = view.element_bytes(access)
+    part = view.part(access)
     index = followed(access, view)
-    if size is None or index is None or not view.warps:
+    if part is None or index is None or not view.warps:
         return None
     conditions = view.guards(access)
     if rare(conditions, view):
@@ -67,7 +110,7 @@ def request(access: Access, view: View) -> Request | None:
     pitches = stand_ins(index, view)
     best: tuple[int, int] | None = None
     for warp in view.warps:
-        counted = _count(access, index, warp, pitches, size, view)
+        counted = _count(access, index, warp, pitches, part, view)
         if counted is None:
             return None
         # of several blocks that it may run with, the kindest
@@ -75,7 +118,7 @@ def request(access: Access, view: View) -> Request | None:
             best = counted
     if best is None:
         return None
-    exchanged = _exchanged(access, index, pitches, size, view)
+    exchanged = _exchanged(access, index, pitches, part, view)
     return Request(
         access,
         index,
@@ -84,7 +127,7 @@ def request(access: Access, view: View) -> Request | None:
         best[1],
         exchanged,
         frozenset(pitches),
-        size,
+        part,
         len(view.blocks) > 1,
     )
 
@@ -92,9 +135,11 @@ def request(access: Access, view: View) -> Request | None:
 def followed(access: Access, view: View) -> Poly | None:
     """The index with its loops' variables written out, where nothing in it is unknown. What is loaded from one address
     by all threads of a block is the same for them."""
-    if access.index is None:
+    exact = access.index is not None and not access.cast and "unknown" not in access.index.depends
+    known = access.index if exact else access.spread
+    if known is None:
         return None
-    index = unrolled(access.index, view.facts.loops_around(access.node))
+    index = unrolled(known, view.facts.loops_around(access.node))
     return None if "unknown" in index.depends else index
 
 
@@ -147,9 +192,9 @@ def _equality(condition: Node | None, taken: bool, scope: Scope, lanes: Lanes) -
 
 
 def _count(
-    access: Access, index: Poly, warp: Lanes, pitches: Mapping[str, int], size: int, view: View
+    access: Access, index: Poly, warp: Lanes, pitches: Mapping[str, int], part: Part, view: View
 ) -> tuple[int, int] | None:
-    """(sectors that a warp touches, sectors that would do)."""
+    """(sectors that a warp touches, sectors that would do for as many lanes side by side)."""
     elements = vector(index, {**pitches, **warp}, offsets=True)
     if elements is None:
         return None
@@ -157,29 +202,31 @@ def _count(
     elements = np.broadcast_to(elements, away.shape)[~away]
     if len(elements) < FEWEST_LANES:
         return None
-    distinct = set(elements.tolist())
-    touched = {byte // SECTOR for element in distinct for byte in (element * size, element * size + size - 1)}
-    return len(touched), max(1, -(-len(distinct) * size // SECTOR))
+    starts = {element * part.stride + part.offset for element in elements.tolist()}
+    touched = {byte // SECTOR for start in starts for byte in range(start, start + part.bytes, 4)}
+    touched |= {(start + part.bytes - 1) // SECTOR for start in starts}
+    return len(touched), max(1, -(-len(elements) * part.bytes // SECTOR))
 
 
-def _exchanged(access: Access, index: Poly, pitches: Mapping[str, int], size: int, view: View) -> int | None:
-    counts = [_count(access, index, warp, pitches, size, view) for warp in view.exchanged]
+def _exchanged(access: Access, index: Poly, pitches: Mapping[str, int], part: Part, view: View) -> int | None:
+    counts = [_count(access, index, warp, pitches, part, view) for warp in view.exchanged]
     known = [counted[0] for counted in counts if counted is not None]
     return max(known) if known and len(known) == len(counts) else None
 
 
 def passes(access: Access, view: View) -> tuple[int, int] | None:
     """(passes over shared memory, passes without conflict) of one access; the kindest block where several are
-    possible. None where it cannot be followed. Elements of 8 bytes are served half a warp at a time."""
-    size = view.element_bytes(access)
+    possible. None where it cannot be followed. Elements of 8 and 16 bytes are served half and a quarter of a warp at
+    a time."""
+    part = view.part(access)
     index = followed(access, view)
     conditions = view.guards(access)
-    if size is None or size not in (1, 2, 4, 8) or index is None or rare(conditions, view):
+    if part is None or part.bytes not in (1, 2, 4, 8, 16) or index is None or rare(conditions, view):
         return None
     best: tuple[int, int] | None = None
     for warp in view.warps:
         counted = [
-            _passes(_elements(access, index, {**warp, **names}, view), size) for names in _turns(index, access, view)
+            _passes(_elements(access, index, {**warp, **names}, view), part) for names in _turns(index, access, view)
         ]
         known = [one for one in counted if one is not None]
         if not known:
@@ -208,12 +255,14 @@ def _elements(access: Access, index: Poly, lanes: Lanes, view: View) -> Column |
     return np.broadcast_to(found, count)[~np.broadcast_to(away, count)]
 
 
-def _passes(elements: Column | None, size: int) -> tuple[int, int] | None:
+def _passes(elements: Column | None, part: Part) -> tuple[int, int] | None:
     if elements is None or len(elements) < FEWEST_LANES:
         return None
-    groups = [elements] if size <= WORD else [elements[:16], elements[16:]]
+    lanes = WARP * WORD // max(part.bytes, WORD)
+    groups = [elements[start : start + lanes] for start in range(0, WARP, lanes)]
     total = 0
     for group in groups:
-        words = {element * size // WORD + more for element in group.tolist() for more in range(max(1, size // WORD))}
+        starts = [(element * part.stride + part.offset) // WORD for element in group.tolist()]
+        words = {start + more for start in starts for more in range(max(1, part.bytes // WORD))}
         total += max(Counter(word % BANKS for word in words).values(), default=0)
     return total, sum(1 for group in groups if len(group))

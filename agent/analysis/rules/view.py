@@ -13,6 +13,7 @@ from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, guards, stopped
 from agent.analysis.launches import Extents, Shape
+from agent.analysis.layouts import layout
 from agent.analysis.syntax import callee, descendants
 from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
@@ -21,14 +22,26 @@ Lanes = Names
 """The names of several threads: a number each, or one for each thread."""
 AXES = ("x", "y", "z")
 USUAL = ((32, 8, 1), (16, 16, 1), (32, 32, 1), (8, 8, 1))
-"""Blocks that a two-dimensional kernel with no launch in sight is looked at with: only what holds for all is said."""
+USUAL_OF_THREE = ((32, 4, 2), (16, 4, 4), (8, 8, 4), (8, 8, 8))
+"""Blocks that a kernel of several dimensions is looked at with where no launch tells its own: only what holds for all
+is said."""
+
+
+@frozen
+class Part:
+    """One request takes ``bytes`` from ``offset`` on of elements that are ``stride`` bytes apart."""
+
+    stride: int
+    offset: int
+    bytes: int
 
 
 @frozen(eq=False)
 class View:
     """``launches`` are the shapes of the kernel's launches in its file, in text order. ``block`` is the block where all
     of them have the same. ``bounds`` is the first number of ``__launch_bounds__``. ``sizes`` are values of parameters
-    that a workload fixes. ``raised``: the file raises a limit of dynamic shared memory somewhere. ``defined``: the
+    that a workload fixes. ``raised``: the file raises a limit of dynamic shared memory somewhere; ``newest``: it has
+    instructions that only targets like ``sm_100a`` have. ``defined``: the
     names that the kernel uses and its file defines as functions or macros."""
 
     facts: Facts
@@ -38,6 +51,7 @@ class View:
     sizes: Mapping[str, int]
     raised: bool
     defined: frozenset[str]
+    newest: bool = False
     _away: dict[tuple[int, ...], npt.NDArray[np.bool_]] = field(factory=dict, init=False)
     _guards: dict[Access, tuple[Guard, ...]] = field(factory=dict, init=False)
 
@@ -90,7 +104,11 @@ class View:
             return ((x, y, z),) if 0 < x * y * z <= 1024 and min(x, y, z) > 0 else ()
         if self.axes <= {"x"}:
             return ((x if x is not None and 0 < x <= 1024 else 256, 1, 1),)
-        return USUAL if self.axes <= {"x", "y"} and not self.launches else ()
+        given = USUAL if self.axes <= {"x", "y"} else USUAL_OF_THREE
+        fitting = [one for one in given if all(own in (None, size) for own, size in zip(self.block, one, strict=True))]
+        if fitting:
+            return tuple(fitting)
+        return ((x, 256 // x, 1),) if x is not None and y is None and 0 < x <= 256 and self.axes <= {"x", "y"} else ()
 
     @cached_property
     def warps(self) -> tuple[Lanes, ...]:
@@ -143,3 +161,29 @@ class View:
         ):
             return None
         return size_of(dtype)
+
+    def part(self, access: Access) -> Part | None:
+        """What one request of an access takes; None where its element's type is not known. A vector is moved whole
+        where all of its parts are wanted, else part by part, as structs and vectors of three always are."""
+        root = access.root
+        kind, taken = access.cast or (access.element, "")
+        if not kind or (root is not None and root.pointer + len(root.dims) > 1 and access.space == "global"):
+            return None
+        found = layout(kind, self.facts.structs)
+        if found is None:
+            return None
+        if taken:
+            wide = layout(taken, self.facts.structs)
+            return None if wide is None else Part(found.size, 0, wide.size)
+        wanted = self._members(access) if access.member else frozenset()
+        if found.size == found.align and (not access.member or wanted == {one.name for one in found.members}):
+            return Part(found.size, 0, found.size)
+        if not access.member:
+            return Part(found.size, 0, found.align)
+        member = found.member(access.member)
+        return Part(found.size, member.offset, member.bytes) if member is not None and member.whole else None
+
+    def _members(self, access: Access) -> frozenset[str]:
+        """The members that the kernel takes of the same element, or of one that is written in the same way."""
+        same = [one for one in self.facts.accesses if one.root is access.root and one.index == access.index]
+        return frozenset(one.member for one in same if one.reads == access.reads or one.writes == access.writes)

@@ -24,7 +24,10 @@ DESERVED = {
     "gaussian_blur.cu": [("M3", "in[row * width + col]")],
     "heat.cu": [("M3", "now[here - 1]")],
     "histogram.cu": [("T3", "atomicAdd(&bins[data[i]], 1u)")],
-    "lattice_boltzmann.cu": [("M1", "out[(y * width + x) * Q + q]")],
+    "lattice_boltzmann.cu": [
+        ("M2", "in[(from_y * width + from_x) * Q + q]"),
+        ("M1", "out[(y * width + x) * Q + q]"),
+    ],
     "layernorm.cu": [("W6", "for (int stride = blockDim.x / 2; stride > 0; stride /= 2) {")],
     "matmul.cu": [("M3", "a[row * k + i]")],
     "matvec.cu": [("M2", "a[(size_t)row * cols + i]")],

@@ -39,6 +39,20 @@ __global__ void sums(const float* x, float* y) {
 }
 """
 
+EITHER = """\
+__global__ void pick(const int* x, float* y) {
+#if SHARED
+    __shared__ float list[256];
+    list[threadIdx.x] = y[threadIdx.x];
+    y[threadIdx.x] = list[x[0] + threadIdx.x];
+#else
+    float list[4] = {};
+    y[threadIdx.x] = list[3];
+#endif
+    y[threadIdx.x] += list[x[1]];
+}
+"""
+
 
 @rule(
     id="R1",
@@ -50,9 +64,10 @@ __global__ void sums(const float* x, float* y) {
     silent_when=(
         "the index is a number, or runs through a loop whose length is known to the compiler",
         "the index cannot be followed",
+        "branches of an #if declare the array twice, and one may be shared",
     ),
     fires=(FIRES, COUNT),
-    silent=(FIXED,),
+    silent=(FIXED, EITHER),
 )
 def dynamic_local_array(view: View) -> Iterator[Hit]:
     seen: set[str] = set()
@@ -70,7 +85,7 @@ def dynamic_local_array(view: View) -> Iterator[Hit]:
 def _dynamic(access: Access, view: View) -> bool:
     if access.space != "local" or access.root is None or not access.root.dims or access.root.pointer:
         return False
-    if access.index is None:
+    if access.index is None or not view.facts.symbols.is_alone(access.root):
         return False
     loops = view.facts.loops_around(access.node)
     # a loop from the thread's number whose index starts at zero again is the same for all threads

@@ -28,6 +28,18 @@ __global__ void product(const float* a, float* c) {
     c[threadIdx.x] = left[threadIdx.y][127 - threadIdx.x] + right[0][threadIdx.x];
 }
 """
+NEWEST = """\
+__device__ void commit(unsigned bar) {
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%0];" :: "r"(bar) : "memory");
+}
+__global__ void product(const float* a, float* c) {
+    __shared__ float s[16384];
+    s[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    commit(0);
+    c[threadIdx.x] = s[255 - threadIdx.x];
+}
+"""
 MOST = 48 * 1024
 
 
@@ -35,12 +47,15 @@ MOST = 48 * 1024
     id="S4",
     name="large-static-shared",
     title="More than 48 KB of static shared memory",
-    why="A kernel's static shared memory is limited to 48 KB on every architecture; more does not link.",
+    why="A kernel's static shared memory is limited to 48 KB; more does not link, but for targets like sm_100a.",
     cost=Cost.RESULT,
     severity=Severity.WARNING,
-    silent_when=("the arrays whose size is known fit",),
+    silent_when=(
+        "the arrays whose size is known fit",
+        "the file has instructions that only such targets have (tcgen05, wgmma): the limit is 227 KB there",
+    ),
     fires=(FIRES,),
-    silent=(FITS,),
+    silent=(FITS, NEWEST),
 )
 def large_static_shared(view: View) -> Iterator[Hit]:
     sizes = [(symbol, _bytes(symbol, view)) for symbol in view.facts.symbols.all() if symbol.space == "shared"]
@@ -48,7 +63,7 @@ def large_static_shared(view: View) -> Iterator[Hit]:
     # arrays of different blocks may share their place
     outermost = [(symbol, size) for symbol, size in known if symbol.scope == view.facts.body]
     total = sum(size for _, size in outermost)
-    if total > MOST:
+    if total > MOST and not view.newest:
         largest = max(outermost, key=lambda one: one[1])[0]
         yield hit(
             largest.declarator,

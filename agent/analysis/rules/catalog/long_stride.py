@@ -62,18 +62,20 @@ __global__ void gather(const float* a, const int* index, float* y, int n) {
 def long_stride(view: View) -> Iterator[Hit]:
     if swapped(view):
         return
-    bad = [found for found in requests(view) if _long(found)]
+    bad = [found for found in requests(view) if found.bad and not found.by_number]
     if not bad:
         return
     # one for the kernel: the access that is done most often
     worst = max(bad, key=lambda found: (len(view.facts.loops_around(found.access.node)), -found.access.node.start_byte))
     others = [found for found in bad if found is not worst]
-    stride = str(worst.slope) if worst.slope is not None and len(str(worst.slope)) < 30 else "a row"
+    stride = "" if worst.slope is None or worst.slope.constant is not None else str(worst.slope)
+    name = worst.access.name
+    where = f"{stride} elements of {name} apart" if 0 < len(stride) < 30 else f"in different rows of {name}"
     lengths = sorted(worst.pitches & {atom.name for atom in worst.slope.atoms} if worst.slope else set())
     condition = f" if {lengths[0]} is large" if len(lengths) == 1 else ""
     yield hit(
         worst.access.node,
-        f"neighbouring threads are {stride} elements of {worst.access.name} apart{condition}",
+        f"neighbouring threads are {where}{condition}",
         f"{worst.words} ({worst.ideal} would do)",
         tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
         fix=_idea(worst, view),
@@ -93,8 +95,3 @@ def _idea(found: Request, view: View) -> str | None:
             return "team-for-each-row"
     across = index.coefficient("threadIdx.y")
     return "transposed-staging" if across is not None and across.constant in (1, -1) else None
-
-
-def _long(found: Request) -> bool:
-    symbolic = found.slope is not None and found.slope.constant is None
-    return symbolic and found.sectors >= 2 * found.ideal

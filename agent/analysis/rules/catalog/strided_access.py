@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
-from agent.analysis.rules.traffic import Request, requests
+from agent.analysis.rules.traffic import Request, fills, requests
 from agent.analysis.rules.view import View
 from agent.analysis.syntax import text
 
@@ -30,8 +30,23 @@ __global__ void first_plane(const float* planes, float* red, int n) {
     if (i < n) red[i] = planes[i];
 }
 """
+STRUCTS = """\
+struct Body { float3 at; float mass; float speed[3]; };
+__global__ void weights(const Body* bodies, const float4* v, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = bodies[i].mass;  // M1
+    if (i < n) y[i] *= v[i].x;  // M1
+}
+"""
+SPREAD = """\
+__global__ void transposed(const float* x, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[i % 32 * 32 + i / 32];  // M1
+}
+void run(const float* x, float* y) { transposed<<<4, 256>>>(x, y); }
+"""
 WHOLE_SECTORS = """\
-// All eight floats of a sector are read by the thread that wanted the first: what is loaded is used.
+// All eight floats of a sector are read by the thread that wanted the first: what is loaded is used (see M4).
 __global__ void norms(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -39,6 +54,14 @@ __global__ void norms(const float* x, float* y, int n) {
     for (int k = 0; k < 8; ++k) sum += x[i * 8 + k] * x[i * 8 + k];
     y[i] = sum;
 }
+"""
+VECTORS = """\
+// A vector whose parts are all wanted is loaded whole; a row of 8 lanes is a sector.
+__global__ void lengths(const float4* v, const float* x, float* y, int w) {
+    int i = blockIdx.x * 64 + threadIdx.y * 8 + threadIdx.x;
+    y[i] = v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w + x[(threadIdx.y * w + threadIdx.x)];
+}
+void run(const float4* v, const float* x, float* y, int w) { lengths<<<4, dim3(8, 8)>>>(v, x, y, w); }
 """
 BY_FOUR = """\
 // The macro loads four elements at once; so may one of a header.
@@ -66,40 +89,32 @@ __global__ void last_of_block(const float* x, float* y) {
     silent_when=(
         "the index, the element's size or the block cannot be followed",
         "the stride is a name and not a number (see M2)",
-        "each thread uses the whole of a sector by itself (up to 32 bytes side by side)",
+        "each thread uses the whole of a sector by itself (up to 32 bytes side by side, see M4)",
         "fewer than 8 lanes of a warp come to the access",
-        "fewer than twice the necessary sectors are touched",
+        "fewer than twice the sectors are touched that as many lanes side by side would need",
     ),
-    fires=(FIRES, LATTICE),
-    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR),
+    fires=(FIRES, LATTICE, STRUCTS, SPREAD),
+    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR, VECTORS),
 )
 def strided_access(view: View) -> Iterator[Hit]:
-    bad = [found for found in requests(view) if _strided(found) and not _uses_sectors(found, view)]
+    bad = [found for found in requests(view) if found.bad and found.by_number and not fills(found, view)]
     for name in dict.fromkeys(found.access.name for found in bad):
         first, *others = [found for found in bad if found.access.name == name]
-        slope = first.slope.constant if first.slope is not None else 0
         yield hit(
             first.access.node,
-            f"neighbouring threads are {abs(slope or 0)} elements of {name} apart",
+            _message(first),
             f"{first.words} ({first.ideal} would do)",
             tuple((other.access.node, f"{other.sectors} sectors here ({text(other.access.node)})") for other in others),
         )
 
 
-def _strided(found: Request) -> bool:
-    slope = None if found.slope is None else found.slope.constant
-    return slope is not None and abs(slope) > 1 and found.sectors >= 2 * found.ideal
-
-
-def _uses_sectors(found: Request, view: View) -> bool:
-    """Whether the thread's own accesses fill the stride, and the stride is a sector or less."""
-    slope = abs((found.slope.constant or 0) if found.slope is not None else 0)
-    if slope * found.element_bytes > 32:
-        return False
-    for loop in view.facts.loops_around(found.access.node):
-        step = found.access.index.coefficient(loop.atom.name) if found.access.index is not None else None
-        if step is not None and loop.step.constant is not None and step.constant in (1, -1):
-            return True
-    same = [other for other in requests(view) if other.access.name == found.access.name]
-    offsets = {(other.index - found.index).constant for other in same} - {None}
-    return len(offsets) >= slope
+def _message(found: Request) -> str:
+    name, slope = found.access.name, None if found.slope is None else found.slope.constant
+    if found.access.member and slope:
+        return (
+            f"each thread takes {found.access.member} of a struct of {name}, {found.step} bytes from its neighbour's: "
+            "an array for each member would lie side by side"
+        )
+    if slope is None or abs(slope) < 2:
+        return f"the lanes of a warp are spread over {name}"
+    return f"neighbouring threads are {abs(slope)} elements of {name} apart"
