@@ -27,7 +27,7 @@ def read_texture(text: str, surface: bool, line: int | None = None) -> Texture:
     what = f"{what} `{match[1]}`"
     extents: list[Expression] = []
     told: dict[str, str] = {}
-    for part in split_arguments(match[3]):
+    for part in split_arguments(match[3], angles=False):
         option = _OPTION.fullmatch(part.strip())
         name, value = (option[1], option[2].strip()) if option else (part.strip(), "")
         if option or name in _WORDS:

@@ -141,3 +141,17 @@ def test_settings_state_them_too(tmp_path: Path) -> None:
     assert [(one.name, one.memory, one.surface) for one in workload.textures] == [
         ("t", "linear", False), ("s", "array", True),
     ]  # fmt: skip
+
+
+def test_an_extent_may_compare() -> None:
+    made = read_texture("t: a(w < 8 ? 8 : w, h, layered)", False)
+    assert [str(one) for one in made.extents] == ["w < 8 ? 8 : w", "h"] and made.layered
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(alphabet="ta:(),=<>?.w8 \n", max_size=30))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    try:
+        read_statements(f"texture t: a({text}", "k", Origin("directive", 1), 1)
+    except WorkloadError as error:
+        assert error.message

@@ -275,3 +275,11 @@ def test_texels_that_nothing_has_written_are_told_of() -> None:
                     {"x": 16, "p": np.zeros(4, np.float32), "out": np.zeros(4, np.float32)},
                     checks=frozenset({"initialised"}))  # fmt: skip
     assert [fault.kind for fault in answer.faults] == ["uninitialised read"]
+
+
+def test_the_compiled_back_end_leaves_them_to_the_other() -> None:
+    data = texels((64,), "f32")
+    made = step("index", 64, view_of((64,), "f32", memory=LINEAR), "out", 64)
+    answer, outputs = run(build(FETCH), made, {"x": data, "out": np.ones(64, np.float32)}, back_end="compiled")
+    assert answer.status == "ok" and answer.compiled == ()
+    np.testing.assert_array_equal(outputs["out"], np.concatenate([np.zeros(3), data[:61]]))
