@@ -71,6 +71,22 @@ class _Unit:
             yield from header.documents()
 
 
+@frozen(eq=False)
+class Reading:
+    """A document with all that it includes, and what it is made of; ``dropped`` are headers that were not found."""
+
+    unit: _Unit
+    found: tuple[Found, ...]
+    dropped: tuple[str, ...]
+
+
+def read_for(document: Document, names: Sequence[str], folders: Sequence[str] = (), alone: bool = False) -> Reading:
+    """What a slice for these kernels is cut from."""
+    dropped: list[str] = []
+    unit, found = _read(document, names, folders, dropped, alone)
+    return Reading(unit, tuple(found), tuple(dropped))
+
+
 def device_slice(
     document: Document,
     names: Sequence[str],
@@ -79,18 +95,20 @@ def device_slice(
     alone: bool = False,
     stand_ins: str = "",
     without: frozenset[str] = frozenset(),
+    reading: "Reading | None" = None,
 ) -> Slice:
     """The slice for kernels given by name (``softmax``, ``ns::scan<float, 256>``). ``folders`` are include folders,
     ``relaxed_constexpr`` says that the user's nvcc gets ``--expt-relaxed-constexpr``.
 
     A file that others of its workspace include is read as one of them sees it, but for ``alone``. With ``stand_ins``
     (a type) something is put in for template arguments that nothing in sight fixes. Items whose keys (see
-    :func:`agent.source.pruning.key_of`) are in ``without`` are left out.
+    :func:`agent.source.pruning.key_of`) are in ``without`` are left out. ``reading`` is what :func:`read_for` gave for
+    the same document, names, folders and ``alone``, where it is asked for again and again.
 
     Raises UnknownKernel, and SliceError for a kernel that the parser lost or a template without known arguments.
     """
-    dropped: list[str] = []
-    unit, found = _read(document, names, folders, dropped, alone)
+    reading = reading or read_for(document, names, folders, alone)
+    unit, found, dropped = reading.unit, list(reading.found), list(reading.dropped)
     if without:
         dropped += [said(each.item) for each in found if key_of(each.item) in without]
         found = [each for each in found if key_of(each.item) not in without]

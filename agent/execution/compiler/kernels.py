@@ -10,14 +10,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from agent.execution.compiler.result import Build, CompileFailure, Liberties, Options
 from agent.execution.compiler.slices import SECONDS, compile_slice
 from agent.execution.process import never
 from agent.source.document import Document
 from agent.source.pruning import key_of, prunable
-from agent.source.slicing import Slice, device_slice
+from agent.source.slicing import Reading, Slice, device_slice, read_for
 from agent.source.writing import named
 
 _ROUNDS = 8
@@ -40,6 +40,13 @@ class Asked:
     folders: Sequence[str]
     seconds: float
     cancelled: Callable[[], bool]
+    readings: dict[bool, Reading] = field(factory=dict)
+
+    def reading(self, alone: bool) -> Reading:
+        """The file and its headers are read once, however often something is left out."""
+        if alone not in self.readings:
+            self.readings[alone] = read_for(self.document, self.names, self.folders, alone)
+        return self.readings[alone]
 
 
 @frozen
@@ -131,7 +138,7 @@ def _compiled(asked: Asked, way: Way) -> Compiled:
     taken = way.liberties
     part = device_slice(
         asked.document, asked.names, asked.folders, taken.relaxed_constexpr, taken.alone, way.stand_ins,
-        frozenset(taken.left_out),
+        frozenset(taken.left_out), asked.reading(taken.alone),
     )  # fmt: skip
     result = compile_slice(part, asked.options, asked.seconds, asked.cancelled)
     while isinstance(result, CompileFailure) and (nameless := _nameless(part, result)):
