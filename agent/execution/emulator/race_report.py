@@ -78,7 +78,20 @@ def _class(
         return kind, True, ", with no order between; the value read only decides branches"
     if behind:
         return UNFENCED, True, ", and no fence follows the compare-and-swap that took the lock"
-    return RACE, False, ", with no order between"
+    return RACE, False, f", with no order between{_weak(access.site, partner)}"
+
+
+def _weak(one: Site, other: Site) -> str:
+    """Which of the two keeps them from being no race at all, where that is one: to PTX, atomics, volatile accesses and
+    those marked relaxed or more are strong, and strong ones do not race with one another."""
+    weak = [site for site in (one, other) if strength_of(site) == PLAIN]
+    if len(weak) != 1:
+        return ""
+    strong = next(site for site in (one, other) if site is not weak[0])
+    beside = "an atomic" if strong.instruction.base in ("atom", "red") else "a volatile or relaxed access"
+    what, mend = ("store", "atomicExch") if changes_global(weak[0].instruction) else ("load", "atomicAdd of 0")
+    where = f"the plain {what} of line {weak[0].line} is weak beside {beside}"
+    return f"; {where}: volatile, relaxed or by an atomic ({mend}) it would not race"
 
 
 def _record(

@@ -9,7 +9,7 @@ from agent.execution.emulator.race_clocks import Clocks
 from agent.execution.emulator.race_order import Clock, Order
 from tests.execution.emulator.building import build, launch, run
 from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, UNFENCED, Case
-from tests.execution.emulator.store_races import STORES
+from tests.execution.emulator.store_races import RELAXED, STORES, VOLATILE, lock
 
 CHECKS = frozenset({"races", "barriers"})
 HEAD = 'extern "C" __global__ void k(int* a, int* b, unsigned* n) { int t = threadIdx.x, g = blockIdx.x, '
@@ -60,6 +60,30 @@ def test_a_report_names_both_threads_and_the_element() -> None:
     parties = {(one.block[0], one.thread[0], one.line) for one in (fault.where, fault.other)}
     assert parties == {(0, 63, 2), (1, 0, 3)}
     assert "a[64]" in fault.message and fault.count == 1 and not fault.benign
+
+
+@pytest.mark.parametrize(
+    ("opened", "said"),
+    [
+        (
+            "n[0] = 0u;",
+            "; the plain store of line 7 is weak beside an atomic: ",
+        ),
+        (VOLATILE, ""),
+        (RELAXED, ""),
+    ],
+)
+def test_a_lock_that_is_opened_by_a_weak_store_is_told_from_a_strong_one(opened: str, said: str) -> None:
+    """A fence stands before the store each time; only the plain one races on the lock's own word."""
+    faults = [fault for fault in execute(Case("lock", lock(opened), "", blocks=4)).faults if not fault.benign]
+    assert bool(faults) is bool(said)
+    assert all("'n'" in fault.message or "n[0]" in fault.message for fault in faults)
+    assert all(said in fault.message for fault in faults)
+
+
+def test_two_plain_accesses_are_both_weak() -> None:
+    (fault,) = execute(Case("pair", "if (i == 63) b[0] = a[i + 1];\nif (i == 64) a[i] = 1;", "")).faults
+    assert fault.message.endswith("with no order between")
 
 
 def test_parties_in_different_batches_are_told() -> None:
