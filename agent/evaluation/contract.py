@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from agent.evaluation import runs
 from agent.evaluation.probed import hold, probed, refuse_short
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
-from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, declared, describe, least, variants
+from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, ceilings, declared, describe, least, variants
 from agent.evaluation.truth import Bench, outputs
 from agent.evaluation.values import Mask
 from agent.execution.device import Answer, Device, Fault
@@ -109,7 +109,7 @@ def find_contract(bench: Bench, checker: Device) -> Contract | Answer:
     best = ran[-1]
     if not best.clean:
         return _give_up(bench, ran) if not _unfinished(best) else _endless(bench, checker, best, probe)
-    rules = _rules(best, probe, declared(bench.workload))
+    rules = _rules(best, probe, declared(bench.workload), ceilings(bench.workload, bench.original))
     first_fault = next((item for item in ran if item.faults), None)
     if first_fault is not None and not all(
         rules[name].allows(value) for name, value in declared(bench.workload).items()
@@ -248,14 +248,20 @@ def _three(value: tuple[int, int, int]) -> str:
     return f"({value[0]},{value[1]},{value[2]})"
 
 
-def _rules(best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes) -> dict[str, Rule]:
-    """For each size the smallest step, among powers of two, by which it may grow with the others fixed."""
-    return {name: Rule(name, _multiple(name, best, probe, top)) for name in best.sizes}
+def _rules(best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes, most: Sizes) -> dict[str, Rule]:
+    """For each size the smallest step, among powers of two, by which it may grow with the others fixed; ``most`` is
+    what types allow."""
+    return {
+        name: Rule(name, _multiple(name, best, probe, top, most.get(name)), maximum=most.get(name))
+        for name in best.sizes
+    }
 
 
-def _multiple(name: str, best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes) -> int:
+def _multiple(name: str, best: _Probe, probe: Callable[[Sizes], _Probe], top: Sizes, most: int | None) -> int:
     value = best.sizes[name]
     for step in _steps(value):
+        if most is not None and value + step > most:
+            return step  # nobody can pass the next one
         found = probe({**best.sizes, name: value + step})
         if found.clean and (found.full >= best.full or top[name] % _next(step, value)):
             return step
@@ -365,9 +371,14 @@ def _summary(contract: Contract, probed: tuple[str, ...] = ()) -> str:
     return ", ".join(parts) + (f"; any {sizes}" if sizes else "; this size only")
 
 
+_NARROW = 1 << 30
+"""A largest size from here on is no limit that anybody would want to be told of."""
+
+
 def _rule(rule: Rule) -> str:
+    narrow = rule.maximum is not None and rule.maximum < _NARROW
+    most = f" and <= {rule.maximum}, which is all that its type holds" if narrow else ""
     if rule.multiple == 1:
-        return f"{rule.name} >= {rule.minimum}"
-    return f"{rule.name} a multiple of {rule.multiple}" + (
-        f" >= {rule.minimum}" if rule.minimum > rule.multiple else ""
-    )
+        return f"{rule.name} >= {rule.minimum}{most}"
+    least = f" >= {rule.minimum}" if rule.minimum > rule.multiple else ""
+    return f"{rule.name} a multiple of {rule.multiple}{least}{most}"

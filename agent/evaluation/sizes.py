@@ -7,7 +7,8 @@ from attrs import frozen
 
 from agent.evaluation.draws import draw_between
 from agent.workload.bind import bind
-from agent.workload.binding import Bound, BoundLaunch
+from agent.workload.binding import Bound, BoundLaunch, ValueArgument
+from agent.workload.dtypes import integer_range, is_float
 from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 from agent.workload.workload import Workload
@@ -23,24 +24,50 @@ _TURNS = 2.5
 
 @frozen
 class Rule:
-    """What the original allows for one size: multiples of ``multiple``, not below ``minimum`` (as far as was tried)."""
+    """What the original allows for one size: multiples of ``multiple``, not below ``minimum`` (as far as was tried),
+    nor above ``maximum``: what the types hold that it is passed in."""
 
     name: str
     multiple: int = 1
     minimum: int = 1
+    maximum: int | None = None
 
     def fit(self, value: int) -> int:
-        """The smallest allowed value that is not below ``value``."""
+        """The smallest allowed value that is not below ``value``; the largest allowed where there is none."""
         value = max(value, self.minimum)
-        return -(-value // self.multiple) * self.multiple
+        fitting = -(-value // self.multiple) * self.multiple
+        if self.maximum is not None and fitting > self.maximum:
+            return max(self.minimum, self.maximum // self.multiple * self.multiple)
+        return fitting
 
     def allows(self, value: int) -> bool:
-        return value >= self.minimum and value % self.multiple == 0
+        below = self.maximum is None or value <= self.maximum
+        return below and value >= self.minimum and value % self.multiple == 0
 
 
 def bound_at(workload: Workload, program: Program, sizes: Sizes | None = None) -> Bound:
     """``program``'s plan at ``sizes``; raises WorkloadError."""
     return bind(workload, program.plan, sizes, program.document)
+
+
+def ceilings(workload: Workload, original: Program) -> dict[str, int]:
+    """The largest value of each size that is passed as it is in an integer type: C would make another number of a
+    larger one. A declared size beyond it is the user's own, and stands."""
+    top, found = declared(workload), dict[str, int]()
+    bound = _launches(bound_at(workload, original))
+    for launch in original.plan.launches():
+        own = next((one for one in bound if one.kernel == launch.kernel), None)
+        for told, passed in zip(launch.arguments, own.arguments if own is not None else (), strict=False):
+            name = str(told)
+            if (
+                name in top
+                and isinstance(passed, ValueArgument)
+                and passed.dtype != "bool"
+                and not is_float(passed.dtype)
+            ):
+                high = max(top[name], integer_range(passed.dtype)[1])
+                found[name] = min(high, found.get(name, high))
+    return found
 
 
 def declared(workload: Workload) -> dict[str, int]:

@@ -3,10 +3,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.evaluation.contract import Contract, find_contract
 from agent.evaluation.counting import interior
 from agent.evaluation.declared import spots
-from agent.evaluation.sizes import Draw, Rule, bases, describe, hidden, least, loop_sizes, next_prime, variants
-from tests.evaluation.kernels import SOFTMAX, original
+from agent.evaluation.sizes import (
+    Draw,
+    Rule,
+    bases,
+    ceilings,
+    describe,
+    hidden,
+    least,
+    loop_sizes,
+    next_prime,
+    variants,
+)
+from agent.evaluation.truth import Bench
+from agent.execution.compiler import build
+from agent.execution.compiler.result import Build, Options
+from tests.evaluation.kernels import SOFTMAX, original, setting
 from tests.evaluation.test_shapes import HEAT, MATMUL, SPMV, TRANSPOSE
 
 
@@ -99,3 +114,34 @@ def test_sampled_blocks_are_blocks_of_the_grid(total: int, count: int, extra: in
     assert chosen[-1] == total - 1 or count < 3
     assert all(0 <= block < total for block in chosen)
     assert set(spots(count)(total)) <= set(spots(count, extra)(total))
+
+
+NARROW = """
+// cuda-lsp: workload
+//   size     n = 200, m = 90
+//   buffer   x: f32[n * m] in
+//   buffer   y: f32[n * m] out
+//   launch   k<<<n, 32>>>(x, y, n, m)
+__global__ void k(const float* x, float* y, unsigned char n, short m) {
+    for (int i = threadIdx.x; i < m; i += 32) y[blockIdx.x * m + i] = blockIdx.x < n ? x[blockIdx.x * m + i] : 0.0f;
+}
+"""
+
+
+def test_no_size_grows_beyond_the_type_that_it_is_passed_in() -> None:
+    program, workload = original(NARROW)
+    assert ceilings(workload, program) == {"n": 255, "m": 32767}
+    narrow, even = Rule("n", maximum=255), Rule("n", multiple=8, maximum=255)
+    assert (narrow.fit(250), narrow.fit(256), narrow.allows(255), narrow.allows(256)) == (250, 255, True, False)
+    assert (even.fit(241), even.fit(249)) == (248, 248)
+    assert {sizes["n"] for sizes in variants({"n": 255}, {"n": narrow}).values()} == {255, 254, 1}
+
+
+def test_a_contract_says_what_a_narrow_type_holds() -> None:
+    program, workload = original(NARROW)
+    built = build(program, Options())
+    assert isinstance(built, Build)
+    found = find_contract(Bench(program, workload, setting(), built), setting().device)
+    assert isinstance(found, Contract)
+    assert "n >= 1 and <= 255, which is all that its type holds" in found.summary
+    assert all(sizes["n"] <= 255 for sizes in found.tried.values())
