@@ -215,3 +215,39 @@ def test_a_kernel_that_nothing_launches_gets_a_draft_with_its_texture() -> None:
     draft = error.value.draft
     assert "texture  t: t_texels(?, ?)" in draft and "surface  s: s_texels(?, ?)" in draft
     assert "buffer   t_texels: f32[?] in" in draft
+
+
+HELPED = r"""
+__global__ void add(float* out, cudaTextureObject_t a, cudaTextureObject_t b) {
+    out[threadIdx.x] = tex2D<float>(a, threadIdx.x, 0) + tex2D<float>(b, threadIdx.x, 1);
+}
+cudaTextureObject_t texture_of(cudaArray_t array, cudaTextureFilterMode mode) {
+    cudaResourceDesc res = {};
+    res.resType = cudaResourceTypeArray;
+    res.res.array.array = array;
+    cudaTextureDesc how = {};
+    how.filterMode = mode;
+    how.addressMode[0] = how.addressMode[1] = cudaAddressModeClamp;
+    cudaTextureObject_t made = 0;
+    cudaCreateTextureObject(&made, &res, &how, nullptr);
+    return made;
+}
+int main() {
+    float* out;
+    cudaMalloc(&out, 32 * sizeof(float));
+    cudaChannelFormatDesc kind = cudaCreateChannelDesc<float>();
+    cudaArray_t arrays[2];
+    cudaTextureObject_t views[2];
+    cudaMallocArray(&arrays[0], &kind, 64, 16);
+    cudaMallocArray(&arrays[1], &kind, 64, 16);
+    views[0] = texture_of(arrays[0], cudaFilterModePoint);
+    views[1] = texture_of(arrays[1], cudaFilterModeLinear);
+    add<<<1, 32>>>(out, views[0], views[1]);
+}
+"""
+
+
+def test_objects_made_by_a_function_and_kept_in_arrays() -> None:
+    workload = found("add", HELPED)
+    assert [one.split("(")[1] for one in told(workload)] == ["64, 16)", "64, 16, filter=linear)"]
+    assert len({one.buffer for one in workload.textures}) == 2 and len(workload.buffers) == 3

@@ -83,9 +83,9 @@ def _array(
     values: list[Value], extents: list[Value], flags: Value, how: str, node: Node, facts: Facts, state: State
 ) -> None:
     line = facts.line(node)
-    if len(values) < 2 or not isinstance(values[0], Ref):
+    cell, words = _target(values, facts) if len(values) >= 2 else None, facts.node_text(node)
+    if cell is None:
         return
-    cell, words = values[0].cell, facts.node_text(node)
     kind = _channels_of(values[1], facts, state, line)
     told = [one.expression for one in extents if isinstance(one, Scalar)]
     why = next((one for one in (kind, *extents) if isinstance(one, Unknown)), None)
@@ -168,16 +168,26 @@ def copy_3d(values: list[Value], node: Node, facts: Facts, state: State) -> list
 
 def create_texture(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     """``cudaCreateTextureObject(&object, &resource, &reading, view)``."""
-    if len(values) >= 3 and isinstance(values[0], Ref):
-        state.cells[values[0].cell] = _object(values[1], values[2], facts, state, facts.line(node))
+    cell = _target(values, facts) if len(values) >= 3 else None
+    if cell is not None:
+        state.cells[cell] = _object(values[1], values[2], facts, state, facts.line(node))
     return ZERO
 
 
 def create_surface(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     """``cudaCreateSurfaceObject(&object, &resource)``."""
-    if len(values) >= 2 and isinstance(values[0], Ref):
-        state.cells[values[0].cell] = _object(values[1], None, facts, state, facts.line(node))
+    cell = _target(values, facts) if len(values) >= 2 else None
+    if cell is not None:
+        state.cells[cell] = _object(values[1], None, facts, state, facts.line(node))
     return ZERO
+
+
+def _target(values: list[Value], facts: Facts) -> int | None:
+    """The variable, or the element of an array, that an object is put into."""
+    target = values[0]
+    if isinstance(target, Pointer):
+        return parts.element(target, ZERO, facts, make=True)
+    return target.cell if isinstance(target, Ref) else None
 
 
 def _object(resource: Value, reading: Value | None, facts: Facts, state: State, line: int) -> Value:
