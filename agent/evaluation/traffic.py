@@ -38,7 +38,7 @@ from agent.execution.targets import Target
 MODEL_ERROR = 0.25
 """Relative: what such a roofline may well miss by, as caches and latency are only sketched. Not measured yet."""
 
-NOTHING_MOVED = Moved(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NOTHING_MOVED = Moved(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 LAUNCH_SECONDS = 2.0e-6
 """Device-side gap between dependent launches in one stream; 1 to 3 microseconds are usual on cards since Volta."""
@@ -78,7 +78,7 @@ def load(
     scale = blocks / max(1, counted.blocks_run)
     threads = counted.block[0] * counted.block[1] * counted.block[2]
     held = occupancy(target.arch, resources, threads, shared)
-    resident = max(1, held.blocks_per_sm)
+    resident = max(1, min(held.blocks_per_sm, ceil(blocks / target.sms)))
     here = min(blocks, resident * target.sms)
     l1_bytes = max(0, target.sm.shared_per_sm - resident * (shared + resources.static_shared))
     sectors = moved(counted, scale, buffers, resident, here, l1_bytes, target.l2_bytes, resources.stack)
@@ -87,7 +87,7 @@ def load(
     clocks["atomics in one place"] = _queue(counted, scale, buffers)
     terms = {
         "DRAM bandwidth": sectors.dram * SECTOR / target.dram_bytes_per_s,
-        "L2 bandwidth": sectors.l2 * SECTOR / target.l2_bytes_per_s,
+        "L2 bandwidth": sectors.l2_slots * SECTOR / target.l2_bytes_per_s,
         **{name: value / target.clock_hz for name, value in clocks.items()},
     }
     busy = min(1.0, blocks / target.sms)
