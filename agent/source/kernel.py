@@ -11,6 +11,7 @@ class Parameter:
 
     ``element`` is the pointee of a pointer (``float`` of ``const float* __restrict__ x``) or the type itself, without
     ``const``/``volatile``/``__restrict__``. ``pointer_depth`` counts the stars (an array parameter counts as one).
+    ``arrays``: it points to arrays (``float x[][N]``, ``float (*x)[N]``), which lie one behind the other.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Parameter:
     const: bool
     restrict: bool
     span: Span
+    arrays: bool = False
 
 
 @frozen

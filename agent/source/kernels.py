@@ -171,9 +171,10 @@ def parameters_of(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Ite
         type_node = node.child_by_field_name("type")
         if name is None and type_node is not None and text_of(text, type_node) == "void" and inner is None:
             continue
-        depth, step = 0, inner
+        levels, step = list[str](), inner  # from the outermost to the name
         while step is not None and (name is None or step.id != name.id):
-            depth += step.type in ("pointer_declarator", "array_declarator", "abstract_pointer_declarator")
+            if step.type in ("pointer_declarator", "array_declarator", "abstract_pointer_declarator"):
+                levels.append(step.type)
             step = step.child_by_field_name("declarator") or next(
                 (child for child in step.named_children if "declarator" in child.type), None
             )
@@ -185,10 +186,11 @@ def parameters_of(text: bytes, declarator: Node, blanks: Sequence[Blank]) -> Ite
             name=text_of(text, name) if name else "",
             type=" ".join(whole.split()),
             element=" ".join(_QUALIFIERS.sub(" ", _without(before, hidden)).split()),
-            pointer_depth=depth,
+            pointer_depth=len(levels),
             const=bool(re.search(r"\bconst\b", before)),
             restrict=bool(_RESTRICT.search(written)) or any("restrict" in b.expansion for b in hidden),
             span=span_of(node),
+            arrays=len(levels) > 1 and all(level == "array_declarator" for level in levels[:-1]),
         )
 
 

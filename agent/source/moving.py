@@ -131,7 +131,7 @@ def moved_kernel(kernel: Kernel, by: int, lines: int) -> Kernel:
         kernel.qualified_name,
         kernel.template,
         tuple([
-            Parameter(p.name, p.type, p.element, p.pointer_depth, p.const, p.restrict, _moved(p.span, by))
+            Parameter(p.name, p.type, p.element, p.pointer_depth, p.const, p.restrict, _moved(p.span, by), p.arrays)
             for p in kernel.parameters
         ]),
         _moved(kernel.span, by),

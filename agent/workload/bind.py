@@ -319,7 +319,7 @@ def _typed(
     found: list[Argument] = []
     for parameter, told in zip(kernel.parameters, launch.arguments, strict=True):
         what = f"parameter `{parameter.name}` of `{launch.kernel}`"
-        if parameter.pointer_depth > 1:
+        if parameter.pointer_depth > 1 and not parameter.arrays:
             raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
         dtype = None if parameter.pointer_depth else types.parameter_dtype(scene.document, kernel, parameter, template)
         if told.op == "record" or not (parameter.pointer_depth or types.is_texture(parameter) or _is_number(dtype)):
@@ -330,7 +330,7 @@ def _typed(
         if isinstance(argument, TextureArgument) or types.is_texture(parameter):
             found.append(_texture(argument, parameter, what))
             continue
-        if (parameter.pointer_depth == 1) != isinstance(argument, PointerArgument):
+        if bool(parameter.pointer_depth) != isinstance(argument, PointerArgument):
             wanted = "a buffer" if parameter.pointer_depth else "a number"
             raise WorkloadError(f"{what} (`{parameter.type}`) needs {wanted}")
         if isinstance(argument, PointerArgument):

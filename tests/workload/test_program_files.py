@@ -133,6 +133,24 @@ def test_a_macro_means_the_same_behind_a_call_of_what_stands_above_it(tmp_path: 
     assert (elements(workload), workload.plan.launches()[0].block[0].evaluate(sizes)) == (90, 90)
 
 
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("#ifdef _OPENMP\n    omp_set_num_threads(4);\n#endif\n    int n = 300;\n", 300),
+        ("    int n = 300;\n#ifdef _OPENMP\n    int threads = 4;\n#else\n    int threads = 1;\n#endif\n", 300),
+        ("    int n = 300;\n#ifdef _OPENMP\n    n = 500;\n#endif\n", None),
+    ],
+    ids=["one branch", "two branches", "they do not agree"],
+)  # fmt: skip
+def test_what_the_compiler_decides_inside_a_function(tmp_path: Path, inside: str, expected: int | None) -> None:
+    files = {"main.cu": KERNEL + main(inside + BODY.replace("N", "n"))}
+    if expected is None:
+        with pytest.raises(NoWorkload, match="`n` depends on a condition"):
+            found(tmp_path, files, "main.cu")
+    else:
+        assert elements(found(tmp_path, files, "main.cu")) == expected
+
+
 def test_what_the_compiler_decides_is_asked(tmp_path: Path) -> None:
     head = "#if __GNUC__ > 4\n#define N 900\n#else\n#define N 90\n#endif\n"
     with pytest.raises(NoWorkload, match="`N` "):
@@ -211,3 +229,20 @@ int main() {{ float* y; cudaMalloc(&y, 1024); k<<<1, 256>>>(y); }}
     document = parse(text.encode(), str(file))
     for kernel in document.kernels:
         assert compiled_twin(document, kernel).line == line + 1
+
+
+def test_arrays_of_arrays_as_parameters_are_one_buffer(tmp_path: Path) -> None:
+    kernel = """\
+#define X 40
+#define Y 30
+typedef double rows[Y];
+__global__ void twice(double a[][Y], double (*b)[Y], double* c[4], int n) { a[threadIdx.x][blockIdx.x] = n; }
+"""
+    host = "    rows *a, *b; double** c;\n    cudaMalloc((void**)&a, X * Y * sizeof(double));\n"
+    host += "    cudaMalloc((void**)&b, X * sizeof(double) * Y);\n    twice<<<Y, X>>>(a, b, c, 3);\n"
+    with pytest.raises(NoWorkload, match="`c` as a pointer to pointers"):
+        found(tmp_path, {"main.cu": kernel + main(host)}, "main.cu")
+    source = (kernel + main(host)).replace("double* c[4], ", "").replace("(a, b, c, 3)", "(a, b, 3)")
+    workload = found(tmp_path, {"main.cu": source}, "main.cu")
+    assert [size.name for size in workload.sizes] == ["X"], "the kernel is compiled with the length of a row"
+    assert [(one.dtype, one.extent.evaluate({"X": 2})) for one in workload.buffers] == [("f64", 60), ("f64", 60)]

@@ -112,7 +112,7 @@ def _notes(launch: Launch) -> list[str]:
 
 def _use(parameter: Parameter, argument: Argument, draft: _Draft) -> _Use:
     what = f"`{parameter.name}`"
-    if parameter.pointer_depth > 1:
+    if parameter.pointer_depth > 1 and not parameter.arrays:
         raise WorkloadError(f"{what} is a pointer to pointers: what those point to is not followed")
     if len(argument.data) != 8:
         raise WorkloadError(f"{what} was passed in {len(argument.data)} bytes, which are no address")

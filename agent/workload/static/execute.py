@@ -170,13 +170,16 @@ def _matters(node: Node | None, facts: Facts) -> bool:
     )
 
 
-def _branches(parts: list[Node | None], facts: Facts, state: State) -> End | None:
+Reader = Callable[[Node, Facts, State], End | None]
+
+
+def _branches(parts: list[Node | None], facts: Facts, state: State, read: Reader = run) -> End | None:
     """Only some runs reach these: each is read on a copy, and what they disagree about is unknown afterwards."""
     outcomes = []
     for part in parts:
         fork = state.fork()
         facts.conditional += 1
-        ended = run(part, facts, fork) if part is not None else None
+        ended = read(part, facts, fork) if part is not None else None
         facts.conditional -= 1
         if ended is None:
             outcomes.append(fork)
@@ -193,7 +196,7 @@ def _alternatives(node: Node, facts: Facts, state: State) -> End | None:
         found.append(part)
         part = child(part, "alternative")
     whole = found[-1] is not None and found[-1].type == "preproc_else"
-    return _branches([*found, *(() if whole else (None,))], facts, state)
+    return _branches([*found, *(() if whole else (None,))], facts, state, _sequence)
 
 
 def merge(outcomes: list[State], facts: Facts, state: State) -> None:

@@ -13,7 +13,7 @@ def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str 
     ``dtype`` is None for a type that is no number, vector or struct of plain members in this file.
     """
     what = f"`{kernel.name}` takes `{parameter.name}`"
-    if parameter.pointer_depth > 1:
+    if parameter.pointer_depth > 1 and not parameter.arrays:
         return f"{what} as a pointer to pointers, and these are not followed: put the arrays into one and pass that"
     if types.is_texture(parameter):
         return ""
