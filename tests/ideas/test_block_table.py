@@ -120,10 +120,38 @@ def test_doubles_and_blocks_of_two_dimensions() -> None:
     np.testing.assert_allclose(made["y"], x[:100] * np.cos(1.7 * np.arange(40)).sum(), rtol=1e-9, atol=1e-12)
 
 
+ONCE: dict[str, tuple[str, list[str], Callable[..., Any]]] = {
+    "y[i] = x[i] * (1.0f - powf(h, 7.5f));": (
+        "float", ["__shared__ float powf_of_block;", "powf_of_block = 1.0f - powf(h, 7.5f);",
+                  "y[i] = x[i] * (powf_of_block);"], lambda x: x * (1 - 1.7**7.5)),
+    # as far as it is the same for all threads: the root and the division too
+    "y[i] = h * sqrt(2. + pow(h, m)) / (1. + pow(h, 3 * m)) * x[i];": (
+        "float", ["__shared__ double pow_of_block;", "y[i] = pow_of_block * x[i];"],
+        lambda x: 1.7 * np.sqrt(2 + 1.7**6) / (1 + 1.7**18) * x),
+    "y[i] = x[i] + exp(h);": (
+        "double", ["__shared__ double exp_of_block;", "y[i] = x[i] + exp_of_block;"], lambda x: x + np.exp(1.7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ONCE)
+def test_what_hangs_on_no_counter_at_all(line: str) -> None:
+    float_, lines, golden = ONCE[line]
+    kind, dtype = (np.float64, "f64") if float_ == "double" else (np.float32, "f32")
+    request = ask(kernel(INDEX + line, float_=float_, dtype=dtype))
+    (candidate,) = candidates(request, NAME)
+    changed = diff(request, candidate).split("\n")
+    added = [line[1:].strip() for line in changed if line.startswith("+") and not line.startswith("+++")]
+    assert [line for line in lines if line not in added] == []
+    x = np.random.default_rng(3).uniform(0.5, 2, 200 * 6).astype(kind)
+    made = run(rewritten(request, candidate), request.workload, {"x": x, "y": np.zeros(200, kind)}, n=200, m=6)
+    np.testing.assert_allclose(made["y"], golden(x[:200].astype(float)), rtol=2e-5)
+    assert "one thread alone" in refusal(after(request, candidate), NAME)
+
+
 NOT = {
     "of the thread's own": (INDEX + LOOP + "y[i] += expf(-k / h - i);", "not the same for all threads"),
     "from memory": (INDEX + LOOP + "y[i] += expf(-x[k]);", "not the same for all threads"),
-    "the same in every turn": (INDEX + LOOP + "y[i] += expf(-h) * k;", "hangs on no loops' counters"),
+    "the same in every turn": (INDEX + LOOP + "y[i] += expf(-h) * k;", "hangs on no loop's counter"),
     "numbers alone": (INDEX + "for (int k = 0; k < 9; ++k) y[i] += x[i] * expf(-k);", "the compiler can work out"),
     "turns of its own": (INDEX + "for (int k = 0; k < i; ++k) y[i] += expf(-k / h);", "not the same for all threads"),
     "in steps": (INDEX + "for (int k = 0; k < m; k += 2) y[i] += expf(-k / h);", "does not go up by one"),
@@ -133,6 +161,7 @@ NOT = {
                              "may not be known yet"),
     "behind a return": (INDEX + "const float g = 2.0f * h;\n    " + LOOP + "y[i] += expf(-k / g);",
                         "may have left before"),
+    "numbers alone, once": (INDEX + "y[i] = x[i] * powf(1.5f, 2.5f);", "the compiler can work out"),
     "nothing dear": (INDEX + LOOP + "y[i] += k / h;", "no loop calls a function"),
 }  # fmt: skip
 

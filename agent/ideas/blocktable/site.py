@@ -8,8 +8,8 @@ from agent.analysis.dependence import PURE
 from agent.analysis.guards import guards
 from agent.analysis.loops import Loop
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import ancestors, bare, callee, contains, descendants, statements, text, tokens
-from agent.analysis.types import type_of
+from agent.analysis.syntax import ancestors, arguments, bare, callee, contains, descendants, statements, text, tokens
+from agent.analysis.types import OVERLOADED, type_of
 from agent.analysis.values import dependence
 from agent.ideas.view import View
 
@@ -44,9 +44,10 @@ class Entry:
 
 @frozen(eq=False)
 class Table:
-    """``entries`` hang on the counters of ``loops`` (outermost first) and on what is the same for the whole block.
-    ``turns``: how many values each entry has at the declared sizes; ``fixed`` says that it is as many at every size.
-    ``before`` is the statement of the kernel's body that the tables are made before: all threads come there."""
+    """``entries`` hang on the counters of ``loops`` (outermost first; none: one value for the whole block) and on what
+    is the same for the whole block. ``turns``: how many values each entry has at the declared sizes; ``fixed`` says
+    that it is as many at every size. ``before`` is the statement of the kernel's body that the tables are made before:
+    all threads come there."""
 
     loops: tuple[Loop, ...]
     entries: tuple[Entry, ...]
@@ -79,7 +80,7 @@ def tables(view: View) -> tuple[Table, ...] | str:
             reasons.append(one)
             continue
         covered += one.entries[0].places
-        key = tuple(loop.node.start_byte for loop in one.loops)
+        key = tuple(loop.node.start_byte for loop in one.loops) or (-one.before.start_byte,)
         found[key] = one if key not in found else _joined(found[key], one)
     fitting: list[Table] = []
     for table in found.values():
@@ -108,8 +109,12 @@ def _table(view: View, call: Node) -> Table | str:
     if not alike(view, call):
         return f"`{spelled}` is not the same for all threads of a block"
     loops = tuple(loop for loop in view.facts.loops_around(call) if loop.variable in reached(view, call))
-    if len(loops) not in (1, 2):
-        return f"`{spelled}` hangs on {'no' if not loops else 'more than two'} loops' counters"
+    if len(loops) > 2:
+        return f"`{spelled}` hangs on more than two loops' counters"
+    if not loops and not _dearest(view, call):
+        return f"`{spelled}` hangs on no loop's counter, and is not dear enough to be waited for"
+    if any(_one_thread(guard.condition, view) for guard in guards(call, view.facts.node) if guard.taken):
+        return f"one thread alone comes to `{spelled}`"
     reason = next((why for loop in loops if (why := _uncounted(view, loop)) is not None), None)
     node = _widest(view, call, loops)
     if reason is not None or node is None:
@@ -118,13 +123,34 @@ def _table(view: View, call: Node) -> Table | str:
     if isinstance(before, str):
         return before
     turns = _turns(view, loops)
-    if turns is None or turns < 2:
+    if turns is None or (loops and turns < 2):
         return f"how many turns the loops around `{spelled}` take at the declared sizes is not known, or it is one"
     fixed = all((loop.bound - loop.start).constant is not None for loop in loops)
     if fixed and reached(view, node) <= {loop.variable for loop in loops}:
         return f"`{spelled}` hangs on numbers alone, which the compiler can work out"
-    kind = FLOATS[str(type_of(node, view.facts.symbols))]
+    kind = FLOATS[str(_kind(view, node))]
     return Table(loops, (Entry(kind, (node,)),), turns, fixed, before)
+
+
+def _dearest(view: View, call: Node) -> bool:
+    """Whether a function is so long that a block had better wait for one thread to work it out."""
+    return callee(call) in ("pow", "powf") or _kind(view, call) == "f64"
+
+
+def _kind(view: View, node: Node | None) -> str | None:
+    """The type of an expression, powers included: of floats alone it is a float, else a double."""
+    node = bare(node)
+    if callee(node) == "pow" and node is not None:
+        given = {_kind(view, one) for one in arguments(node)}
+        return None if None in given else "f32" if given == {"f32"} else "f64"
+    if callee(node) in OVERLOADED and node is not None and len(arguments(node)) == 1:
+        inner = _kind(view, arguments(node)[0])
+        return "f64" if inner == "int" else inner
+    operator = "" if node is None else text(node.child_by_field_name("operator"))
+    if node is not None and node.type == "binary_expression" and operator in ("+", "-", "*", "/"):
+        given = {_kind(view, node.child_by_field_name(side)) for side in ("left", "right")}
+        return None if None in given else next((one for one in ("f64", "f32") if one in given), "int")
+    return type_of(node, view.facts.symbols)
 
 
 def _in_a_table(view: View, choice: Node) -> bool:
@@ -175,8 +201,6 @@ def _uncounted(view: View, loop: Loop) -> str | None:
         return "the loop's counter does not go up by one"
     if not alike(view, start) or not alike(view, loop.bound_node):
         return "the loop does not take the same turns in all threads of a block"
-    if any(_one_thread(guard.condition, view) for guard in guards(loop.node, view.facts.node) if guard.taken):
-        return "one thread alone comes to the loop"
     return None
 
 
@@ -207,7 +231,7 @@ def _widest(view: View, call: Node, loops: tuple[Loop, ...]) -> Node | None:
         if node.type != "argument_list":
             if not alike(view, node) or reached(view, node) & around:
                 break
-            if node.type != "parenthesized_expression" and type_of(node, view.facts.symbols) in FLOATS:
+            if node.type != "parenthesized_expression" and _kind(view, node) in FLOATS:
                 found = node
         node = node.parent
     return found
@@ -216,7 +240,8 @@ def _widest(view: View, call: Node, loops: tuple[Loop, ...]) -> Node | None:
 def _place(view: View, node: Node, loops: tuple[Loop, ...]) -> Node | str:
     """The first statement of the body by which everything is known that the table is made of."""
     body = statements(view.facts.body)
-    own = next((at for at, one in enumerate(body) if contains(one, loops[0].node)), None)
+    inner = loops[0].node if loops else node
+    own = next((at for at, one in enumerate(body) if contains(one, inner)), None)
     if own is None:
         return "the loop stands in no statement of the kernel's body"
     needed = [node, *(part for loop in loops for part in (start_of(loop), loop.bound_node) if part is not None)]

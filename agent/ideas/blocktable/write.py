@@ -22,7 +22,7 @@ def tabled(view: View, found: tuple[Table, ...]) -> Rewrite:
     made: dict[Node, list[str]] = {}
     taken: list[str] = []
     for table in found:
-        names = [_named(view, entry, taken) for entry in table.entries]
+        names = [_named(view, entry, bool(table.loops), taken) for entry in table.entries]
         made.setdefault(table.before, []).extend(_made(view, table, names, taken))
         for entry, name in zip(table.entries, names, strict=True):
             edits += [replace(place, _looked_up(view, table, name, place)) for place in entry.places]
@@ -32,15 +32,28 @@ def tabled(view: View, found: tuple[Table, ...]) -> Rewrite:
     return Rewrite(tuple(edits))
 
 
-def _named(view: View, entry: Entry, taken: list[str]) -> str:
+def _named(view: View, entry: Entry, loops: bool, taken: list[str]) -> str:
     calls = [entry.places[0], *descendants(entry.places[0], "call_expression")]
     function = next(callee(one) for one in calls if one.type == "call_expression" and callee(one) in DEAR)
-    taken.append(fresh_local(styled(f"{function}_table", view), view.document, view.kernel, *taken))
+    wanted = styled(f"{function}_{'table' if loops else 'of_block'}", view)
+    taken.append(fresh_local(wanted, view.document, view.kernel, *taken))
     return taken[-1]
 
 
 def _made(view: View, table: Table, names: list[str], taken: list[str]) -> list[str]:
-    """The arrays, and the loop that fills them."""
+    """The arrays, and the loop that fills them; single values are worked out by one thread."""
+    thread, threads = _thread(view)
+    if not table.loops:
+        return [
+            "// The same for all threads, worked out once for the whole block.",
+            *(f"__shared__ {entry.type} {name};" for name, entry in zip(names, table.entries, strict=True)),
+            f"if ({thread} == 0) {{",
+            *(
+                f"    {name} = {_inlined(view, entry.places[0])};"
+                for name, entry in zip(names, table.entries, strict=True)
+            ),
+            "}",
+        ]
     turn = fresh_local(styled("turn", view), view.document, view.kernel, *taken)
     counters = " and ".join(loop.variable.name for loop in table.loops)
     spelled = [
@@ -49,7 +62,6 @@ def _made(view: View, table: Table, names: list[str], taken: list[str]) -> list[
     turns = " * ".join(_factor(_count(view, loop)) for loop in table.loops) if len(table.loops) > 1 else None
     turns = turns or _count(view, table.loops[0])
     enough = "" if table.fixed else f" && {turn} < {table.capacity}"
-    thread, threads = _thread(view)
     return [
         f"// What hangs on {counters} alone, worked out once for the whole block.",
         *(
@@ -111,6 +123,8 @@ def _factor(written: str) -> str:
 
 
 def _looked_up(view: View, table: Table, name: str, place: Node) -> str:
+    if not table.loops:
+        return name
     index = _index(view, table.loops[0])
     if len(table.loops) > 1:
         outer = index if re.fullmatch(r"\w+", index) else f"({index})"

@@ -39,7 +39,7 @@ __global__ void smooth(const float* x, float* y, int n, int taps, float spread) 
     ),
     needs=(
         "a call of such a function in one or two loops that count up by one, between bounds that are the same for the "
-        "whole block",
+        "whole block; of a power or a function of doubles also one that hangs on no counter",
         "arguments that hang on the counters and on parameters or locals that keep their value, and on no memory",
         "a place before any thread leaves where all of that is known",
         "a table of 16 KiB at most at the declared sizes; turns beyond it are worked out as before",
@@ -59,10 +59,10 @@ def _match(view: View, found: tuple[Table, ...]) -> Match:
     counters = dict.fromkeys(text(loop.variable.declarator) for table in found for loop in table.loops)
     return Match(
         line=view.document.line(entries[0].places[0].start_byte),
-        title=f"keep {spelled} in a table of the block",
+        title=f"work {spelled} out once for the whole block",
         why=(
-            f"every thread works out {spelled} for each {' and '.join(counters)}, and all threads of a block get the "
-            "same"
+            f"every thread works out {spelled}{' for each ' if counters else ''}{' and '.join(counters)}, and all "
+            "threads of a block get the same"
         ),
         expects=(Expectation("instructions", 0.6, "instructions of the loop that hang on its counter alone"),),
         variants=(
