@@ -6,6 +6,7 @@ from agent.source.document import parse
 from agent.workload.directive import plan_statements
 from agent.workload.errors import NoWorkload
 from agent.workload.static import infer
+from agent.workload.static.usage import usage
 from tests.workload.test_static import found, statements
 
 
@@ -297,3 +298,26 @@ def test_a_narrow_integer_holds_no_more_than_its_type(type_: str, stored: str, d
     host += f" cudaMemcpy(x, h, n * sizeof({type_}), cudaMemcpyHostToDevice); k<<<1, 64>>>(x, y); }}"
     (told,) = [one for one in statements(host, kernel) if one.startswith("buffer x")]
     assert told.endswith(f"in {domain}")
+
+
+@pytest.mark.parametrize(
+    ("body", "indexed", "bounds", "written"),
+    [
+        ("b[a[i][j]] = 2;", {("a", "b")}, set(), {"b"}),
+        ("int t = a[i][j]; b[t] = 1;", {("a", "b")}, set(), {"b"}),
+        ("a[b[i]][j] = 1;", {("b", "a")}, set(), {"a"}),
+        ("for (int k = 0; k < a[i][j]; k++) b[k] = 1;", set(), {"a"}, {"b"}),
+        ("b[i] = a[i][j] + 1;", set(), set(), {"b"}),
+        ("int* row = a[i]; row[j] = b[i];", set(), {"a", "b"}, {"a", "b"}),
+    ],
+)
+def test_elements_of_arrays_of_arrays_are_seen_as_those_of_one_array_are(
+    body: str, indexed: set[tuple[str, str]], bounds: set[str], written: set[str]
+) -> None:
+    """A row alone is a pointer that is not followed: then anything may be."""
+    text = f"__global__ void k(int a[][8], int* b, int n) {{ int i = threadIdx.x, j = 1; {body} }}"
+    document = parse(text.encode(), "k.cu")
+    found = usage(document, document.kernels[0])
+    assert {(one.holder, one.target) for one in found.indexing} == indexed
+    assert found.written == written
+    assert (found.bounds | (found.turning if "row" in body else set())) == bounds

@@ -49,6 +49,7 @@ class _Body:
     text: bytes
     aliases: dict[str, str]
     const: frozenset[str]
+    levels: dict[str, int] = field(factory=dict)  # of parameters that point to arrays: subscripts to an element
     tainted: dict[str, set[tuple[str, bool]]] = field(factory=dict)
     rows: dict[str, str] = field(factory=dict)
     checked: set[str] = field(factory=set)
@@ -65,8 +66,9 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
         node = child(kernel_node(document, kernel), "body")
     except SourceError:
         node = None
-    body = _Body(document.text, {name: name for name in pointers}, const)
-    if node is None:
+    levels = {p.name: p.pointer_depth for p in kernel.parameters if p.arrays}
+    body = _Body(document.text, {name: name for name in pointers}, const, levels)
+    if node is None or any(0 < count < levels[name] for name, count in _subscripted(node, body)):
         everything = frozenset(pointers)
         return Usage(everything, everything - const, (), frozenset(), everything, everything)
     _find_aliases(node, body)
@@ -75,6 +77,27 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
     indexing, bounds = _indexing(node, body)
     told = decided(node, body.aliases, _held(node, body), body.text)
     return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), *told)
+
+
+def _subscripted(node: Node, body: _Body) -> Iterator[tuple[str, int]]:
+    """Each mention of a parameter that points to arrays, and how many subscripts follow: a row alone is a pointer."""
+    for part in walk(node) if body.levels else ():
+        if part.type == "identifier" and body.of(part) in body.levels:
+            count, place = 0, part
+            while place.parent is not None and child(place.parent, "argument") == place:
+                if place.parent.type != "subscript_expression":
+                    break
+                count, place = count + 1, place.parent
+            yield body.of(part), count
+
+
+def _root(node: Node, body: _Body) -> str | None:
+    """The parameter that a pointer expression starts from, and of ``a[i]``, a row of ``a``, that."""
+    base = node
+    while base.type == "subscript_expression" and (inner := child(base, "argument")) is not None:
+        base = inner
+    in_row = base is not node and base.type == "identifier" and body.of(base) in body.levels
+    return pointer_root(base if in_row else node, body.aliases, body.text)
 
 
 def _find_aliases(node: Node, body: _Body) -> None:
@@ -246,7 +269,7 @@ def _held(node: Node, body: _Body) -> dict[str, set[str]]:
 def _loaded(node: Node, body: _Body) -> str | None:
     """The buffer that a part of an expression loads from."""
     if node.type == "subscript_expression" or (node.type == "pointer_expression" and body.of(node).startswith("*")):
-        return pointer_root(child(node, "argument") or node, body.aliases, body.text)
+        return _root(child(node, "argument") or node, body)
     return None
 
 
@@ -275,7 +298,7 @@ def _loads(node: Node, body: _Body) -> set[tuple[str, bool]]:
     for part in _value_parts(node):
         exact = part == bare
         if part.type == "subscript_expression" or part.type == "pointer_expression":
-            holder = pointer_root(child(part, "argument") or part, body.aliases, body.text)
+            holder = _root(child(part, "argument") or part, body)
             if holder is not None:
                 found.add((holder, exact))
         elif part.type == "identifier":
@@ -305,7 +328,7 @@ def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
         if part.type != "subscript_expression":
             continue
         base, indices = child(part, "argument"), child(part, "indices") or child(part, "index")
-        target = pointer_root(base, body.aliases, body.text) if base is not None else None
+        target = _root(base, body) if base is not None else None
         if target is None or indices is None:
             continue
         index = (
