@@ -239,9 +239,12 @@ _CAUSES = (
     ("it takes a pointer to pointers", "pointer to pointers"),
     ("it points to a type that its file does not tell", "is not known in this file"),
     ("it does not compile alone", "cannot be compiled"),
-    ("an instruction or a feature that the emulator refuses", "not supported|emulat|no texture|refuse|unknown"),
-    ("it takes too long or does not end", "too long|did not end|does not end|used up"),
     ("no launch that was made up runs without a fault", "without a fault|no block was found|traps|goes beyond|a fault"),
+    ("it takes a texture or surface object", "texture object|surface object"),
+    ("of two kernels of its name the other one is found", "arguments, the launch passes"),
+    ("a parse error in it", "it cannot be read"),
+    ("an instruction or a feature that the emulator refuses", "not supported|emulat|no texture|refuse|unknown"),
+    ("it takes too long or does not end", "too long|did not end|does not end|used up|more than"),
 )
 
 
