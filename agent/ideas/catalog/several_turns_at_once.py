@@ -4,7 +4,7 @@ from agent.analysis.syntax import text
 from agent.ideas.elements.pieces import lines_for
 from agent.ideas.idea import Expectation, Scope, Tunable
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
-from agent.ideas.rewriting import Rewrite, fresh_counter, indented, replace, source_text
+from agent.ideas.rewriting import Rewrite, fresh_counter, indented, insert_before, replace, source_text
 from agent.ideas.strides.site import Stride, stride
 from agent.ideas.view import View
 
@@ -40,9 +40,10 @@ __global__ void square_sums(const float* x, float* norms, int cols) {
         "long as several turns are left they can be taken together: the order of the arithmetic stays."
     ),
     needs=(
-        "a `for` loop whose step is made of blockDim, gridDim or parameters, with eight turns or more",
+        "a `for` loop of eight turns or more whose step is made of blockDim, gridDim or parameters; or one in steps of "
+        "a number whose loads are narrow, or whose launch is small, so that four turns at once are too few",
         "loads in each turn at places that the loop's variable tells",
-        "no stores to global memory, barriers, inner loops or early ends inside",
+        "no stores to global memory, barriers, inner loops (but those written out whole) or early ends inside",
     ),
     effect="waits for memory to one for several turns; instructions fall a little",
     risk="a register for each load that is under way",
@@ -55,25 +56,38 @@ def several_turns_at_once(view: View) -> Match | Refusal:
 
 def _match(view: View, found: Stride) -> Match:
     spelled = source_text(view.document, found.loads[0])
-    choices = tuple(count for count in (2, 4, 8, 16) if found.turns is None or 2 * count <= found.turns)
-    default = 8 if len(found.loads) < 4 and 8 in choices else 4
+    counts = (2, 4, 8, 16) if found.step is not None else (8, 16, 32)
+    choices = tuple(count for count in counts if found.turns is None or 2 * count <= found.turns) or counts[:1]
+    default = 16 if found.step is None else 8 if len(found.loads) < 4 else 4
+    default = default if default in choices else choices[-1]
+    unknown = (
+        f"each turn waits for `{spelled}` before the next one begins, as the compiler does not know how many turns of "
+        f"`{text(found.step)}` are left"
+    )
+    narrow = f"the compiler takes four turns at once, whose loads of `{spelled}` are too little to keep memory busy"
+    tunable = Tunable("turns", choices, default, "turns at once")
+    batches = Variant(
+        "turns in batches",
+        "as long as enough turns are left they are taken together, the rest one by one",
+        Scope.DROP_IN,
+        lambda turns: _written(view, found, turns),
+        (tunable,),
+    )
+    unrolled = Variant(
+        "unrolled further",
+        "the compiler is told to take more turns together",
+        Scope.DROP_IN,
+        lambda turns: Rewrite(
+            tuple(insert_before(view.document, loop.node, f"#pragma unroll {turns}") for loop in found.like)
+        ),
+        (tunable,),
+    )
     return Match(
         line=view.document.line(found.loop.node.start_byte),
         title=f"take {default} turns of the loop at once",
-        why=(
-            f"each turn waits for `{spelled}` before the next one begins, as the compiler does not know how many turns "
-            f"of `{text(found.step)}` are left"
-        ),
+        why=narrow if found.step is None else unknown,
         expects=(Expectation("latency", HALF, f"waits for memory -{round(100 * (1 - 1 / default))} %"),),
-        variants=(
-            Variant(
-                "turns in batches",
-                "as long as enough turns are left they are taken together, the rest one by one",
-                Scope.DROP_IN,
-                lambda turns: _written(view, found, turns),
-                (Tunable("turns", choices, default, "turns at once"),),
-            ),
-        ),
+        variants=(unrolled if found.step is None else batches,),
     )
 
 
@@ -81,7 +95,7 @@ def _written(view: View, found: Stride, turns: int) -> Rewrite:
     document, loop = view.document, found.loop
     name, lines = loop.variable.name, lines_for(view)
     header = loop.node.child_by_field_name("initializer")
-    assert header is not None
+    assert header is not None and found.step is not None
     step, bound = source_text(document, found.step), source_text(document, loop.bound_node)
     grouped = step if found.step.type in _SIMPLE else f"({step})"
     limit = bound if loop.bound_node.type in (*_SIMPLE, "number_literal") else f"({bound})"
