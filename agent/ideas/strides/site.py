@@ -31,9 +31,9 @@ FEWEST, MOST_LINES = 8, 12
 
 @frozen(eq=False)
 class Stride:
-    """``loads`` are what each turn waits for; ``like`` are the loops of the kernel that are of the same kind; ``step`` is what the variable is stepped by, as written (None: a number,
+    """``loads`` are what each turn waits for; ``step`` is what the variable is stepped by, as written (None: a number,
     so that the compiler takes four turns at once by itself), and ``turns`` how many a thread takes at the declared
-    sizes (None: not known)."""
+    sizes (None: not known). ``like`` are the loops of the kernel that are of the same kind."""
 
     loop: Loop
     loads: tuple[Node, ...]
