@@ -5,6 +5,7 @@ import ctypes
 import pytest
 
 from agent.source.document import parse
+from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload
 from agent.workload.static import infer
 
@@ -138,3 +139,30 @@ def test_what_fits_stays_as_it_is_written() -> None:
     found = infer(document, document.kernel("k"))
     assert str(found.buffers[0].extent) == "n"
     assert [size.value for size in found.sizes] == [1000]
+
+
+@pytest.mark.parametrize(
+    ("loop", "launches"),
+    [
+        ("for (unsigned char s = 0; s < 200; s++) STEP", 200),
+        ("for (short s = 0; s <= 300; ++s) STEP", 301),
+        ("for (unsigned char s = 1; s < 100; s *= 2) STEP", 7),
+        # in C these never end: what comes first is all that is certain
+        ("for (unsigned char s = 0; s < 300; s++) STEP", 1),
+        ("int m = 40000; for (short s = 0; s < m; s++) STEP", 1),
+        ("for (signed char s = 0; s <= 127; s++) STEP", 1),
+    ],
+)
+def test_a_narrow_counter_counts_no_further_than_its_type(loop: str, launches: int) -> None:
+    body = loop.replace("STEP", "k<<<1, 64>>>(p, s);")
+    document = parse(f"{KERNEL}int main() {{ float* p; cudaMalloc(&p, 256); {body} }}\n".encode())
+    found = infer(document, document.kernel("k"))
+    assert len(bind(found, found.plan, None, document).steps) == launches
+
+
+def test_a_narrow_counter_that_turns_back_is_no_longer_loop() -> None:
+    """1, 2, 4, ... 128, and then 0 for ever."""
+    body = "for (unsigned char s = 1; s < 200; s *= 2) k<<<1, 64>>>(p, s);"
+    document = parse(f"{KERNEL}int main() {{ float* p; cudaMalloc(&p, 256); {body} }}\n".encode())
+    with pytest.raises(NoWorkload, match="unrolls to more than"):
+        infer(document, document.kernel("k"))

@@ -384,11 +384,11 @@ def _update(node: Node, facts: Facts, state: State) -> Value:
 def _kept(target: Node, value: Value, facts: Facts) -> Value:
     """What an assignment of ``value`` gives: what the variable then holds."""
     cell = facts.find(facts.node_text(target)) if target.type == "identifier" else None
-    dtype = _dtype(cell, facts) if cell is not None else None
+    dtype = held_type(cell, facts) if cell is not None else None
     return as_type(value, dtype, facts) if isinstance(value, Scalar) and dtype is not None else value
 
 
-def _dtype(cell: int, facts: Facts) -> str | None:
+def held_type(cell: int, facts: Facts) -> str | None:
     """The type of the numbers that a variable holds, where one is known; ``auto`` is what its first value was."""
     text = facts.types.get(cell, "")
     return facts.integers.get(cell) if text in ("", "auto") else facts.dtype(text)
@@ -443,7 +443,7 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
     if isinstance(value, Scalar) and not type_text.endswith("*"):
         if type_text == "auto":
             facts.integers.setdefault(cell, value.dtype)
-        dtype = _dtype(cell, facts)
+        dtype = held_type(cell, facts)
         value = as_type(value, dtype, facts) if dtype is not None or type_text not in ("", "auto") else value
         constant = value.expression.constant
         if isinstance(constant, int) and constant > 0 and not facts.plain_numbers and "bool" not in type_text:

@@ -7,9 +7,10 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.source.nodes import walk
+from agent.workload import dtypes
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
-from agent.workload.static import contents, parts, streams
+from agent.workload.static import contents, integers, parts, streams
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import End, is_interesting, run
 from agent.workload.static.state import Facts, State
@@ -298,7 +299,13 @@ def _repeat(
     if (start.names | update.names | condition.names) & others or update == name_of(symbol):
         return None
     body, line = tuple(turn.items), facts.line(node)
-    count = _count(symbol, start, update, condition)
+    count, dtype = _count(symbol, start, update, condition), integers.integer(ev.held_type(cell, facts))
+    narrow = dtype is not None and dtype != "bool" and dtypes.size_of(dtype) < 4
+    if narrow and dtype is not None:
+        told = integers.known(count, facts) if count is not None else None
+        if told is not None and told > dtypes.integer_range(dtype)[1]:
+            return None  # C turns such a counter back to its least value: the loop never ends
+        update = build("cast", (update,), dtype)
     if count is not None:
         return LoopItem(body, tuple(swaps), line, count, symbol if used else None)
     return LoopItem(body, tuple(swaps), line, None, symbol, start, update, condition)
