@@ -108,8 +108,18 @@ def trace_key(opened: Opened, setting: Setting) -> str:
         setting.device.name,
         setting.options,
         setting.special,
+        _reference_text(opened) if setting.reference is not None else b"",
     )
     return "\n".join((fingerprint(opened.program), *map(repr, parts)))
+
+
+def _reference_text(opened: Opened) -> bytes:
+    """What verdicts are held against stands in a file that the user may have changed since."""
+    assert opened.workload.reference is not None
+    try:
+        return (Path(opened.document.path).resolve().parent / opened.workload.reference.path).read_bytes()
+    except OSError:
+        return b"unread"
 
 
 def _questions(document: Document, kernel: Kernel, error: NoWorkload, hint: str) -> str:
