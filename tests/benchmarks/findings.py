@@ -31,11 +31,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent.analysis.facts import analyse
+from agent.analysis.launches import launches_of, shape
 from agent.analysis.rules import check
 from agent.analysis.rules.counted import BAD, DECIDERS, decide
 from agent.analysis.rules.finding import Finding
-from agent.analysis.syntax import descendants
-from agent.source.document import Document, parse, read
+from agent.analysis.rules.selection import Selection
+from agent.source.document import Document, read
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from tests.analysis.counted_kernels import access_bytes, counted_kernel, on_lines
@@ -320,37 +322,58 @@ def bad_lines(row: Row) -> list[tuple[int, str, float]]:
 
 
 def recall(rows: list[Row], paths: Mapping[str, Path]) -> Iterator[str]:
-    """How many of the bad lines the rules name."""
+    """How many of the bad lines the rules name, and which lines are left out."""
     counted = [row for row in rows if row["ended"] == "counted"]
     lined = [row | {"bad": bad_lines(row)} for row in counted]
     every = [row | _findings(paths[row["key"]], row["kernel"]) for row in lined if row["bad"]]
-    left = sum(line not in row["accessed"] for row in every for line, *_ in row["bad"])
-    own = [row | {"bad": [one for one in row["bad"] if one[0] in row["accessed"]]} for row in every]
-    bad = [row for row in own if row["bad"]]
-    yield f"{len(counted)} kernels counted, {len(every)} with a bad line, {len(bad)} with one of their own"
-    yield f"  left out: {left} lines without an access in the source (library functions, assembly)"
+    yield f"{len(counted)} kernels counted, {len(every)} with a bad line"
+    why = Counter(_left_out(row, line, kind) for row in every for line, kind, _ in row["bad"])
+    yield from (f"  left out: {number} lines {words}" for words, number in why.items() if words)
+    lines = [(row, line, kind) for row in every for line, kind, _ in row["bad"] if not _left_out(row, line, kind)]
+    yield f"  {len({row['key'] for row, *_ in lines})} kernels are left"
     for kind, rules in (("global", GLOBAL), ("shared", SHARED)):
-        lines = [(row, line) for row in bad for line, what, _ in row["bad"] if what == kind]
-        at = sum(_named(row, line, rules, False) for row, line in lines)
-        named = sum(_named(row, line, rules, True) for row, line in lines)
+        mine = [(row, line) for row, line, what in lines if what == kind]
+        at = sum(_named(row, line, rules, False) for row, line in mine)
+        named = sum(_named(row, line, rules, True) for row, line in mine)
         yield (
-            f"  {kind}: {len(lines)} lines; a finding at {at} ({_share(at, len(lines))}), one that names the line for "
-            f"{named} ({_share(named, len(lines))})"
+            f"  {kind}: {len(mine)} lines; named by a finding {named} ({_share(named, len(mine))}), "
+            f"of these {at} where it begins"
         )
 
 
+def _left_out(row: Row, line: int, kind: str) -> str:
+    """Why no rule that runs by default could name a line, or nothing."""
+    if line not in row["accessed"][kind]:
+        return "without an access in the source (library functions, assembly)"
+    if line in row["gathered"]:
+        return "whose index is itself loaded (M5, which is off by default)"
+    return "of kernels of several dimensions whose block the file does not tell" if row["open"] else ""
+
+
 def _findings(path: Path, name: str) -> Row:
-    """What the rules find in a kernel, and the lines on which its source accesses an array at all: what a library's
-    function, assembly or a function of its own does there is none of theirs."""
+    """What the rules find in a kernel; the lines on which its source accesses an array at all, and those on which it
+    does so where memory says; and whether its block is ``open``: what the rules say then holds for all usual ones, and
+    the count is of one."""
     document = read(str(path))
     kernel = document.kernel(name)
-    first = document.line(kernel.span.start)
-    alone = parse(document.text[kernel.span.start : kernel.span.end], str(path))
-    places = descendants(alone.tree.root_node, "subscript_expression", "pointer_expression")
-    accessed = {line + first for node in places for line in range(node.start_point[0], node.end_point[0] + 1)}
+    text = document.text[kernel.span.start : kernel.span.end]
+    accessed = {
+        kind: [
+            line + 1
+            for one in analyse(document, kernel).accesses
+            for line in range(one.node.start_point[0], one.node.end_point[0] + 1)
+            if one.space in (kind, "unknown")
+        ]
+        for kind in ("global", "shared")
+    }
+    gathers = [_row(one, kernel, document) for one in check(document, kernel, selection=Selection(select=("M5",)))]
+    blocks = {shape(document, site).block for site in launches_of(document, kernel)}
+    known = len(blocks) == 1 and None not in next(iter(blocks))
     return {
         "findings": [_row(one, kernel, document) for one in check(document, kernel)],
-        "accessed": sorted(accessed),
+        "accessed": accessed,
+        "gathered": [line for one in gathers if one["rule"] == "M5" for line in (one["line"], *one["related"])],
+        "open": not known and b"threadIdx.y" in text,
     }
 
 

@@ -48,9 +48,15 @@ def check_hosts(
 
 def _launching(document: Document, kernel: Kernel, sites: Sequence[LaunchSite]) -> list[Span]:
     """The functions that launch the kernel before any other of this file."""
-    spans = dict.fromkeys(site.function_span for site in sites)
+    spans = dict.fromkeys(site.function_span for site in sites if not _on_device(document, site.function_span))
     kernels = {one.name for one in document.kernels.as_read}
     return [span for span in spans if span is not None and _first(document, span, kernels) == kernel.name]
+
+
+def _on_device(document: Document, function: Span | None) -> bool:
+    """A kernel that launches kernels is no function of the host."""
+    head = b"" if function is None else document.blanked[function.start : function.end].partition(b"{")[0]
+    return b"__global__" in head or b"__device__" in head
 
 
 def _first(document: Document, function: Span, kernels: set[str]) -> str | None:

@@ -164,12 +164,15 @@ class View:
 
     def part(self, access: Access) -> Part | None:
         """What one request of an access takes; None where its element's type is not known. A vector is moved whole
-        where all of its parts are wanted, else part by part, as structs and vectors of three always are."""
+        where all of its parts are wanted, else part by part, as structs and vectors of three always are. A template's
+        own type is taken for 4 bytes: how many times too many sectors a stride touches hardly depends on it."""
         root = access.root
         kind, taken = access.cast or (access.element, "")
         if not kind or (root is not None and root.pointer + len(root.dims) > 1 and access.space == "global"):
             return None
         found = layout(kind, self.facts.structs)
+        if found is None and access.space == "global" and not access.member and kind in self._open_types:
+            return Part(4, 0, 4)
         if found is None:
             return None
         if taken:
@@ -182,6 +185,10 @@ class View:
             return Part(found.size, 0, found.align)
         member = found.member(access.member)
         return Part(found.size, member.offset, member.bytes) if member is not None and member.whole else None
+
+    @cached_property
+    def _open_types(self) -> frozenset[str]:
+        return frozenset(one.name for one in self.facts.kernel.template if one.kind == "type")
 
     def _members(self, access: Access) -> frozenset[str]:
         """The members that the kernel takes of the same element, or of one that is written in the same way."""

@@ -36,6 +36,17 @@ void run(float* given, int n) {
 """
 )
 
+CHILDREN = (
+    KERNEL
+    + """\
+__global__ void split(float* x, int n) {
+    float* half = (float*)malloc(n * sizeof(float));
+    half[0] = x[0];
+    step<<<1, 256>>>(half, n);
+}
+"""
+)
+
 
 @host_rule(
     id="L13",
@@ -44,9 +55,13 @@ void run(float* given, int n) {
     why="Memory of malloc, new or the stack has no address on the device, except on systems that share all memory.",
     cost=Cost.RESULT,
     severity=Severity.WARNING,
-    silent_when=("it is not known what the pointer points at", "the memory is managed, pinned or registered"),
+    silent_when=(
+        "it is not known what the pointer points at",
+        "the memory is managed, pinned or registered",
+        "a kernel launches a kernel",
+    ),
     fires=(FIRES,),
-    silent=(DEVICE,),
+    silent=(DEVICE, CHILDREN),
 )
 def host_pointer(host: HostFunction) -> Iterator[Hit]:
     if host.named("cudaHostRegister"):

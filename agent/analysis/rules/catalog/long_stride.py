@@ -25,6 +25,27 @@ __global__ void transpose(const float* in, float* out, int rows, int cols) {
     if (row < rows && col < cols) out[col * rows + row] = in[row * cols + col];  // M2
 }
 """
+OPEN_TYPE = """\
+template <typename T>
+__global__ void sums(const T* a, T* y, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    T sum = 0;
+    if (row < rows) for (int c = 0; c < cols; ++c) sum += a[row * cols + c];  // M2
+    if (row < rows) y[row] = sum;
+}
+"""
+STEPPED = """\
+__global__ void sums(const float* a, float* y, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    a += row * cols;
+    const float* at = a;
+    float sum = 0.0f;
+    for (int c = 0; c < cols; ++c) sum += *at++;
+    for (int c = 0; c < cols; ++c) sum += a[c];  // M2
+    y[row] = sum;
+}
+"""
 BY_COLUMNS = """\
 __global__ void column_sums(const float* a, float* y, int rows, int cols) {
     int col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -56,7 +77,7 @@ __global__ void gather(const float* a, const int* index, float* y, int n) {
         "the stride is a number (see M1)",
         "a workload says that rows are short",
     ),
-    fires=(FIRES, TRANSPOSE),
+    fires=(FIRES, TRANSPOSE, OPEN_TYPE, STEPPED),
     silent=(BY_COLUMNS, GATHER),
 )
 def long_stride(view: View) -> Iterator[Hit]:
