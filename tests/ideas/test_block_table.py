@@ -88,6 +88,14 @@ def test_turns_that_the_table_has_no_room_for_are_worked_out_as_before() -> None
     refusal(after(request, candidate), NAME)  # what the table has no room for gets no second one
 
 
+def test_a_pragma_stays_with_its_loop() -> None:
+    body = "#pragma unroll 2\n    " + LOOP + "{\n        int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    request = ask(kernel(body + "        if (i < n) y[i] += x[i] * expf(-k / h);\n    }"))
+    (candidate,) = candidates(request, NAME)
+    written = rewritten(request, candidate).document.text.decode()
+    assert "__syncthreads();\n    #pragma unroll 2\n    for (int k = 0" in written
+
+
 def test_two_loops_whose_tables_are_made_at_two_places() -> None:
     body = (
         "int i = blockIdx.x * blockDim.x + threadIdx.x;\n    float s = 0;\n    "

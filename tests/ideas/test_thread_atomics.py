@@ -15,6 +15,7 @@ EACH = "for (int c = 0; c < m; ++c) "
 
 def kernel(body: str, *, bins: str = "f32", type: str = "float", launch: str = "<<<(n + 63) / 64, 64>>>") -> str:
     return f"""\
+#define PLACE (i % 7 + c)
 // cuda-lsp: workload
 //   size     n = 1000
 //   size     m = 4
@@ -50,7 +51,9 @@ MADE = {
         ROW + EACH + "{\n        atomicAdd(bins + threadIdx.x, data[i * m + c]);\n"
         "        atomicAdd(bins + threadIdx.x, 2 * data[i * m + c]);\n"
         "        atomicAdd(&bins[threadIdx.x + 64], 1);\n    }", "i32", "int"),
-    "the largest": (ROW + EACH + "if (c >= 0) atomicMax(&bins[threadIdx.x], data[i * m + c]);", "i32", "int"),
+    "the largest": (
+        ROW + "#pragma unroll 2\n    " + EACH + "if (c >= 0) atomicMax(&bins[threadIdx.x], data[i * m + c]);",
+        "i32", "int"),
     "up to a break": (
         ROW + EACH + "{\n        if (data[i * m + c] > 60 || c > 0) break;\n"
         "        atomicAdd(&bins[threadIdx.x], data[i * m + c]);\n    }", "f32", "float"),
@@ -96,6 +99,7 @@ NOT = {
         ROW + EACH + "{\n        int k = i % 64;\n        atomicAdd(&bins[k], 1.0f);\n    }", "another address in"),
     "a pointer that moves": (
         ROW + "float* p = bins;\n    " + EACH + "{ atomicAdd(p, 1.0f); p += 1; }", "another address in each"),
+    "a macro": (ROW + EACH + "atomicAdd(&bins[PLACE], 1.0f);", "another address in each"),
     "a thread that leaves": (
         ROW + EACH + "{ if (data[i] > 9) return; atomicAdd(&bins[i % 64], 1.0f); }", "no one place behind the loop"),
     "an exchange": (ROW + EACH + "atomicExch(&bins[i % 64], 1.0f);", "no fold"),

@@ -87,6 +87,8 @@ NOT = {
     "some have left": ("if (i >= n) return;\n    atomicAdd(&total, v);", "not all lanes come"),
     "turns of its own": (
         "for (int k = 0; k < threadIdx.x; ++k) {\n        atomicAdd(&total, v);\n    }", "not all lanes come"),
+    "as often as it likes": (
+        "do {\n        atomicAdd(&total, v);\n        v -= 1;\n    } while (v > 0);", "not all lanes come"),
     "a turn that ends early": (
         "for (int k = 0; k < 3; ++k) {\n        if (k > v) break;\n        atomicAdd(&total, v);\n    }",
         "not all lanes come"),

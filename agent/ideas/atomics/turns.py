@@ -4,15 +4,16 @@ from attrs import evolve, frozen
 from tree_sitter import Node
 
 from agent.analysis.accesses import Access
-from agent.analysis.dependence import PURE
-from agent.analysis.syntax import LOOPS, ancestors, arguments, callee, contains, descendants, tokens
+from agent.analysis.dependence import BUILT_IN, PURE
+from agent.analysis.syntax import LOOPS, ancestors, arguments, callee, contains, descendants, text, tokens
 from agent.ideas.atomics.site import Atomics, atomics
 from agent.ideas.atomics.total import FOLDS, NEUTRAL, TYPES
 from agent.ideas.buffers import may_be_one
 from agent.ideas.gridloop.site import GridLoop, grid_loop
 from agent.ideas.gridloop.write import with_fewer_blocks
 from agent.ideas.reduction.write import styled
-from agent.ideas.rewriting import Rewrite, fresh_local, insert_after, insert_before, replace, source_text
+from agent.ideas.rewriting import Rewrite, fresh_local, insert_after, replace, source_text
+from agent.ideas.rowpass.writing import insert_before_loop
 from agent.ideas.view import View
 from agent.source.edits import Edit
 
@@ -90,6 +91,9 @@ def _steady(view: View, target: Node, loop: Node) -> bool:
     for name in [target] if target.type == "identifier" else descendants(target, "identifier"):
         symbol = view.facts.symbols.resolve(name)
         if symbol is None:
+            called = name.parent is not None and name.parent.child_by_field_name("function") == name
+            if not called and text(name) not in BUILT_IN and view.facts.symbols.outside(text(name)):
+                return False  # a macro may stand for anything
             continue
         inside = contains(loop, symbol.declarator) or any(contains(loop, write) for write in symbol.writes)
         if inside or symbol.escapes or symbol.space == "shared":
@@ -125,7 +129,7 @@ def once_a_thread(view: View, found: Turns, blocks: int | None) -> Rewrite:
             edits.append(replace(call.node, written))
     lead = "// One atomic a thread behind the loop, instead of one a turn.\n"
     for loop, lines in before.items():
-        edits.append(insert_before(view.document, loop, lead + "\n".join(lines)))
+        edits.append(insert_before_loop(view.document, loop, lead + "\n".join(lines)))
     for loop, lines in after.items():
         edits.append(insert_after(view.document, loop, "\n".join(lines)))
     return Rewrite(tuple(edits), (), None if blocks is None else with_fewer_blocks(view, blocks))

@@ -121,6 +121,8 @@ def converged(view: View, place: Node) -> bool:
         if any(not is_uniform(one.condition, view.facts.scope) for one in conditions):
             return False
     loops = [above for above in ancestors(place) if above.type in LOOPS]
+    if any(not is_uniform(loop.child_by_field_name("condition"), view.facts.scope) for loop in loops):
+        return False
     return not any(True for loop in loops for _ in descendants(loop, *LEAPS)) and not any(
         True for _ in descendants(view.facts.body, "goto_statement")
     )

@@ -9,7 +9,8 @@ from agent.analysis.syntax import callee, descendants
 from agent.ideas.blocktable.site import DEAR, Entry, Table, held, start_of
 from agent.ideas.elements.pieces import at, rewritten
 from agent.ideas.reduction.write import styled
-from agent.ideas.rewriting import Rewrite, fresh_local, indent_unit, insert_before, replace, source_text, with_unit
+from agent.ideas.rewriting import Rewrite, fresh_local, indent_unit, replace, source_text, with_unit
+from agent.ideas.rowpass.writing import insert_before_loop
 from agent.ideas.view import AXES, View
 from agent.source.edits import Edit
 
@@ -28,7 +29,7 @@ def tabled(view: View, found: tuple[Table, ...]) -> Rewrite:
             edits += [replace(place, _looked_up(view, table, name, place)) for place in entry.places]
     for before, lines in made.items():
         written = with_unit("\n".join([*lines, "__syncthreads();"]), indent_unit(view.document, view.kernel))
-        edits.append(insert_before(view.document, before, written))
+        edits.append(insert_before_loop(view.document, before, written))
     return Rewrite(tuple(edits))
 
 
