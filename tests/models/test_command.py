@@ -136,7 +136,7 @@ def test_the_users_programs_are_started_without_the_key(kernel: Path, tmp_path: 
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("git", "ncu", "nvcc", "clang-format"):
-        (tools / name).write_text(f"#!/bin/sh\nenv > {tmp_path}/{name}.env\necho version 1\n")
+        (tools / name).write_text(f"#!/bin/sh\nenv > '{tmp_path}/{name}.env'\necho version 1\n")
         (tools / name).chmod(0o755)
     keys = {"CUDA_LSP_API_KEY": SECRET, "OPENAI_API_KEY": SECRET, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     run("verify", str(kernel), "--against", "HEAD", env=keys)
