@@ -49,10 +49,10 @@ an answer names the instructions (`Answer.inexact`):
 
 - functions named `.approx` and quotients named `.full`: computed in float64 here and rounded once; a card stays within
   the largest error that the PTX ISA gives for each;
-- matrix products of floats (`mma`, `wmma`): products are exact, sums are made in float64 and rounded once. PTX leaves
-  the order and the bits of a card's sums open. The two differ by at most (K + 2) * 2^-23 times the sum of the
-  magnitudes of the products and the accumulator; by one rounding to f16 more where the accumulator is f16; in f64 by
-  (K + 1) * 2^-53;
+- matrix products of floats (`mma`, `wmma`): products are exact, sums are made in float64, along K from zero on, the
+  accumulator last, and rounded once: to the same bits on every machine, and in both back ends. PTX leaves the order
+  and the bits of a card's sums open. The two differ by at most (K + 2) * 2^-23 times the sum of the magnitudes of the
+  products and the accumulator; by one rounding to f16 more where the accumulator is f16; in f64 by (K + 1) * 2^-53;
 - sums of floats by atomics: lanes go in order here, in any order on a card.
 
 The layout of `wmma` fragments, which PTX leaves open, is that of `mma` (as on cards from sm_80 on).
@@ -133,10 +133,12 @@ the last fault. Where no two threads meet, their order makes no difference; of a
 commute and whose result nobody reads.
 
 A launch is compiled from an estimated 100 million thread-instructions on (each loop counted as 16 turns, whatever it
-does), with the code at hand from one million on. Left to NumPy are: `mma` and what feeds it, asynchronous copies,
-`mbarrier`, clusters, barriers that count or reduce, atomics that somebody looks at or that add floats, instructions
-whose rule has no form for one lane (rounding of f64 other than to nearest, conversions of f64 to halves), buffers too
-large to be made whole, and whatever is counted, shadowed or probed. Without `llvmlite` NumPy runs everything.
+does), with the code at hand from one million on. Of products of tiles, `mma.sync` of f16, bf16 and tf32 with sums in
+f32 is among what has a compiled form, with `ldmatrix`, and so are copies by `cp.async` in groups. Left to NumPy are:
+other products and `wmma`, `stmatrix`, bulk copies, `mbarrier`, clusters, barriers that count or reduce, atomics that
+somebody looks at or that add floats, instructions whose rule has no form for one lane (rounding of f64 other than to
+nearest, conversions of f64 to halves), buffers too large to be made whole, and whatever is counted, shadowed or probed.
+Without `llvmlite` NumPy runs everything.
 
 Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30), in million thread-instructions per
 second of processor time (compiled: times two cores, compiling left out, which took 0.2 to 0.3 s a kernel):

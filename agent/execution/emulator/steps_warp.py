@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
 
 _LANE = np.arange(WARP)[None, :]
-_EVERYBODY = Immediate(0xFFFF_FFFF, "int")
+EVERYBODY = Immediate(0xFFFF_FFFF, "int")
 _BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32))[None, :]
 
 
@@ -87,7 +87,7 @@ def _some(*entries: int | None) -> tuple[int, ...]:
 def mask_operand(instruction: Instruction) -> Operand | None:
     """The member mask of an instruction for which a warp's lanes must come together; None where there is none."""
     if instruction.base in COLLECTIVE:
-        return _EVERYBODY
+        return EVERYBODY
     if instruction.base in ("shfl", "vote", "match", "redux", "elect") and "sync" in instruction.modifiers:
         return instruction.sources[-1]
     if instruction.base in ("bar", "barrier") and "warp" in instruction.modifiers:

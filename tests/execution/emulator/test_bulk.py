@@ -35,8 +35,10 @@ __device__ __forceinline__ void store(void* to, const void* from, int bytes) {
 __device__ __forceinline__ void commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void sync() {
     asm volatile("barrier.cluster.arrive;" ::: "memory"); asm volatile("barrier.cluster.wait;" ::: "memory"); }
-#define AWAIT asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
+__device__ __forceinline__ void drain() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 """
+
+AWAIT = "drain();"
 
 RING = (
     HEAD
@@ -245,16 +247,16 @@ def out_of(read: str, last: str) -> tuple[Answer, np.ndarray, np.ndarray]:
 
 
 def test_tiles_are_copied_out_while_their_place_is_kept() -> None:
-    answer, found, wanted = out_of("AWAIT", "")
+    answer, found, wanted = out_of(AWAIT, "")
     assert answer.status == "ok" and not answer.faults, answer
     np.testing.assert_array_equal(found, wanted)
-    answer, found, wanted = out_of("", "AWAIT")
+    answer, found, wanted = out_of("", AWAIT)
     assert answer.status == "ok" and not np.array_equal(found, wanted)
     np.testing.assert_array_equal(found[:, 2], wanted[:, 2])
 
 
 def test_a_copy_out_that_the_end_of_its_block_overtakes_is_told() -> None:
-    answer, found, wanted = out_of("if (t < 2) AWAIT", "")
+    answer, found, wanted = out_of("if (t < 2) drain();", "")
     assert [(fault.kind, fault.benign) for fault in answer.faults] == [(UNAWAITED, True)] and answer.status == "ok"
     np.testing.assert_array_equal(found, wanted)
 
@@ -269,7 +271,7 @@ FOLD = (
     if (threadIdx.x == 0) {
         asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.HOW [%0], [%1], %2;"
             :: "l"(y), "r"(at(tile)), "r"((int)sizeof(tile)) : "memory");
-        commit(); AWAIT;
+        commit(); drain();
     }
 }"""
 )
@@ -292,9 +294,21 @@ def test_tiles_are_folded_into_global_memory(kind: str, how: str, fold: np.ufunc
     np.testing.assert_array_equal(out["y"], fold(y, fold.reduce(x)))
 
 
-def test_copies_by_a_tensor_map_are_refused_by_name() -> None:
-    source = """extern "C" __global__ void k(int* y) {
-        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes"
-            " [%0], [%1, {%2}], [%3];" :: "r"(0), "l"(y), "r"(0), "r"(0)); }"""
+@pytest.mark.parametrize(
+    ("instruction", "words"),
+    [
+        (
+            "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];",
+            ("tensor map", "cp.async.bulk.tensor.1d"),
+        ),
+        ("wgmma.fence.sync.aligned;", ("wgmma.fence.sync.aligned at line 2 of k",)),
+        ("{ .reg .pred p; tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+         " [%1], [%0], 128; }", ("tensormap",)),
+    ],
+    ids=["a tensor map", "a warp group", "a tensor map that is copied"],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused_by_name(instruction: str, words: tuple[str, ...]) -> None:
+    source = f"""extern "C" __global__ void k(int* y) {{
+        asm volatile("{instruction}" :: "r"(0), "l"(y), "r"(0), "r"(0)); }}"""
     answer, _ = run(build(source), launch("k", 1, 1, "y"), {"y": 4})
-    assert answer.status == "refused" and "tensor map" in answer.message and "cp.async.bulk.tensor.1d" in answer.message
+    assert answer.status == "refused" and all(word in answer.message for word in words), answer.message

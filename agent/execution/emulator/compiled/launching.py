@@ -15,7 +15,8 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
-from agent.execution.emulator.compiled.layout import ALL_ATOMIC, DONE, Row, Word
+from agent.execution.emulator.compiled.copies import uses_copies
+from agent.execution.emulator.compiled.layout import ALL_ATOMIC, COPY_HEAD, COPY_WORDS, DONE, MOST_COPIES, Row, Word
 from agent.execution.emulator.compiled.loops import NotLowered
 from agent.execution.emulator.compiled.program import Program, compile_kernel
 from agent.execution.emulator.compiled.spaces import local_stride, one_region
@@ -196,7 +197,7 @@ def _worker(
     local = max(local_stride(kernel.code.local_bytes) * threads, 64)
     ends = own.ends if own.ends is not None else np.full(max(own.size, 1), own.size)
     parameters = np.concatenate((setting.parameters.data, np.zeros(64, np.uint8)))
-    states, warps = np.zeros(threads, np.int32), -(-threads // WARP)
+    states, warps, copied = np.zeros(threads, np.int32), -(-threads // WARP), uses_copies(kernel)
     words = {
         Word.THREADS: threads,
         Word.LIMIT: worker.keep(limit),
@@ -216,8 +217,10 @@ def _worker(
         Word.STATES: worker.keep(states),
         Word.WARPS: warps,
         Word.BARRIERS: "barriers" in setting.checks,
-        Word.EXCHANGE: worker.keep(np.zeros(2 * WARP * warps, np.uint64)),
+        Word.EXCHANGE: worker.keep(np.zeros(2 * WARP * warps * program.room, np.uint64)),
         Word.GROUPS: worker.keep(np.zeros(2 * warps, np.uint64)),
+        Word.COPIES: worker.keep(np.zeros(threads * MOST_COPIES * COPY_WORDS if copied else 1, np.uint64)),
+        Word.COPY_HEADS: worker.keep(np.zeros(threads * COPY_HEAD if copied else 1, np.uint64)),
         Word.TURNS: worker.keep(np.zeros(warps, np.uint64)),
     }
     for word, value in words.items():

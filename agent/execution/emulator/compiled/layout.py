@@ -11,7 +11,9 @@ class Word(IntEnum):
     """``FIRST`` to ``LAST`` are the blocks to run (places in the launch's list of blocks). ``LIMIT`` is the address of
     the thread-instructions allowed, which may be lowered from outside at any time to stop the code. ``STEPS`` comes
     back. ``ENTRIES`` is the address of as many addresses, one for each entry that the launch fills. ``BARRIERS``:
-    whether it is looked at who has left the kernel when others come to a barrier."""
+    whether it is looked at who has left the kernel when others come to a barrier. ``COPIES``: what each thread has
+    asked to be copied (``MOST_COPIES``, of ``COPY_WORDS`` words each), ``COPY_HEADS``: of each thread, how many copies
+    these are and how many groups of them it has committed."""
 
     FIRST = 0
     LAST = 1
@@ -39,7 +41,9 @@ class Word(IntEnum):
     GROUPS = 23
     TURNS = 24
     BARRIERS = 25
-    COUNT = 26
+    COPIES = 26
+    COPY_HEADS = 27
+    COUNT = 28
 
 
 class Row(IntEnum):
@@ -61,6 +65,8 @@ class Row(IntEnum):
 #: What the code answers: all blocks are done; something happened that only the other back end can tell about; the limit
 #: was reached.
 DONE, SUSPECT, LIMIT = 0, 1, 2
+
+MOST_COPIES, COPY_WORDS, COPY_HEAD = 64, 4, 2
 
 # Records: the block's place in the launch, plus one | barriers passed | thread
 BLOCK_SHIFT, PHASE_SHIFT = 32, 11

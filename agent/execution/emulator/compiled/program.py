@@ -9,10 +9,12 @@ from typing import Any
 from attrs import frozen
 from llvmlite import ir
 
-from agent.execution.emulator.compiled import atomics
+from agent.execution.emulator.compiled import atomics, copies, tiles
+from agent.execution.emulator.compiled.exchange import room
 from agent.execution.emulator.compiled.instructions import instruction
 from agent.execution.emulator.compiled.layout import (
     BLOCK_SHIFT,
+    COPY_HEAD,
     DONE,
     LIMIT,
     MOST_PHASES,
@@ -28,7 +30,7 @@ from agent.execution.emulator.compiled.warps import hand_in
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.values import Entries, Initial
 
-_FAMILIES = (atomics,)  # imported for what they register
+_FAMILIES = (atomics, copies, tiles)  # imported for what they register
 
 MOST_ITEMS = 6_000  # of a kernel: more take too long to compile
 _BACK = 1 << 10
@@ -36,11 +38,13 @@ _BACK = 1 << 10
 
 @frozen(eq=False)
 class Program:
-    """``entries`` are how each entry starts; ``saved`` how many words of a thread are kept where it waits."""
+    """``entries`` are how each entry starts; ``saved`` how many words of a thread are kept where it waits, ``room`` how
+    many it may hand the others of its warp."""
 
     native: Native
     entries: tuple[Initial, ...]
     saved: int
+    room: int
 
 
 def compile_kernel(kernel: Kernel, tracked: bool) -> Program:
@@ -54,10 +58,11 @@ def compile_kernel(kernel: Kernel, tracked: bool) -> Program:
     step.linkage = "internal"
     step.attributes.add("alwaysinline")
     live = _saved(kernel)
-    _write_step(step, kernel, entries, tracked, live)
+    words_each = room(kernel)
+    _write_step(step, kernel, entries, tracked, live, words_each)
     run = ir.Function(module, ir.FunctionType(I32, [words]), "run")
     _write_blocks(run, step, kernel, tracked)
-    return Program(translate(module, "run"), tuple(entries.initial), len(live))
+    return Program(translate(module, "run"), tuple(entries.initial), len(live), words_each)
 
 
 def _resumed(kernel: Kernel) -> dict[int, int]:
@@ -78,11 +83,15 @@ def _saved(kernel: Kernel) -> list[int]:
 # One thread ---------------------------------------------------------------------------------------------------------
 
 
-def _write_step(step: ir.Function, kernel: Kernel, entries: Entries, tracked: bool, live: list[int]) -> None:
+def _write_step(
+    step: ir.Function, kernel: Kernel, entries: Entries, tracked: bool, live: list[int], words: int
+) -> None:
     head, dispatch, stop = (step.append_basic_block(name) for name in ("head", "dispatch", "stop"))
     context, number, block, stamp, steps = step.args
     builder = ir.IRBuilder(dispatch)
-    thread = Thread(kernel, tracked, entries, builder, step, context, number, block, stamp, stop, ir.IRBuilder(head))
+    thread = Thread(
+        kernel, tracked, entries, builder, step, context, number, block, stamp, stop, ir.IRBuilder(head), words
+    )
     thread.code = thread.head.alloca(I32)
     count = thread.head.alloca(I64)
     thread.head.store(thread.head.load(steps), count)
@@ -197,11 +206,12 @@ def _restore(thread: Thread, live: list[int], needed: frozenset[int]) -> None:
 
 
 def _slot(thread: Thread, live: list[int], slot: int) -> ir.Value:
-    head = thread.head
-    frame = head.gep(
-        head.inttoptr(thread.word(Word.FRAMES), I64.as_pointer()), [head.mul(thread.thread, I64(len(live)))]
-    )
-    return thread.builder.gep(frame, [I32(slot)])
+    base = thread.word(Word.FRAMES)
+
+    def frame(head: ir.IRBuilder) -> ir.Value:
+        return head.gep(head.inttoptr(base, I64.as_pointer()), [head.mul(thread.thread, I64(len(live)))])
+
+    return thread.builder.gep(thread.once("frame", frame), [I32(slot)])
 
 
 # All threads --------------------------------------------------------------------------------------------------------
@@ -275,7 +285,7 @@ def _write_blocks(run: ir.Function, step: ir.Function, kernel: Kernel, tracked: 
     builder = loops.builder
     threads, limit = loops.word(Word.THREADS), loops.word(Word.LIMIT)
     local = local_stride(kernel.code.local_bytes)
-    resumed = _resumed(kernel)
+    resumed, copied = _resumed(kernel), copies.uses_copies(kernel)
 
     def one_block(block: ir.Value) -> None:
         loops.leave_if(builder.icmp_unsigned(">", builder.load(loops.steps), _now(builder, limit)), LIMIT)
@@ -284,6 +294,8 @@ def _write_blocks(run: ir.Function, step: ir.Function, kernel: Kernel, tracked: 
             loops.clear(loops.word(Word.LOCAL), builder.mul(threads, I64(local)))
             if tracked:
                 loops.clear(loops.word(Word.LOCAL_KNOWN), builder.mul(threads, I64(local)))
+        if copied:
+            loops.clear(loops.word(Word.COPY_HEADS), builder.mul(threads, I64(8 * COPY_HEAD)))
         first = builder.shl(builder.add(block, I64(1)), I64(BLOCK_SHIFT))
         if resumed:
             phases = _Phases(loops, step, block, first, any(state & OF_WARP for state in resumed))

@@ -35,7 +35,8 @@ def reach_of(initial: Initial) -> str:
 
 @define(eq=False)
 class Thread:
-    """What the instructions of one thread are written with. ``stamp`` marks what it does to memory."""
+    """What the instructions of one thread are written with. ``stamp`` marks what it does to memory; ``room``: words
+    that each lane may hand the others of its warp."""
 
     kernel: Kernel
     tracked: bool
@@ -48,9 +49,11 @@ class Thread:
     stamp: ir.Value
     stop: ir.Block
     first: ir.IRBuilder
+    room: int = 1
     code: ir.Value = field(init=False)
     registers: dict[int, ir.Value] = field(factory=dict)
     fixed: dict[int, ir.Value] = field(factory=dict)
+    shared: dict[object, ir.Value] = field(factory=dict)
 
     @property
     def head(self) -> ir.IRBuilder:
@@ -61,9 +64,14 @@ class Thread:
     # Values ---------------------------------------------------------------------------------------------------------
 
     def word(self, which: Word) -> ir.Value:
-        """A word of the context, read where it is wanted: nothing changes it while the code runs."""
-        place = self.head.gep(self.context, [I32(which)])
-        return self.head.load(place)
+        """A word of the context, read once: nothing changes it while the code runs."""
+        return self.once(which, lambda head: head.load(head.gep(self.context, [I32(which)])))
+
+    def once(self, key: object, write: Callable[[ir.IRBuilder], ir.Value]) -> ir.Value:
+        """A value that is the same wherever it is asked for, by ``key``: ``write`` writes it down before all else."""
+        if key not in self.shared:
+            self.shared[key] = write(self.head)
+        return self.shared[key]
 
     def initial(self, entry: int) -> Initial:
         return self.entries.initial[entry]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from agent.execution.emulator.compiled.exchange import handed, turn_of, warp_of
 from agent.execution.emulator.compiled.instructions import writes
 from agent.execution.emulator.compiled.layout import Word
 from agent.execution.emulator.compiled.loops import BIT, I32, I64, NotLowered, math
@@ -25,48 +26,38 @@ _EMPTY = frozenset(("elect", "bar", "barrier"))
 _MODES = ("up", "down", "bfly", "idx")
 
 
+#: What is handed in by other means, by base opcode.
+HANDING: dict[str, Callable[[Thread, Lowering], None]] = {}
+
+
 def hand_in(thread: Thread, lowering: Lowering) -> None:
     """What a lane does before it waits. Raises NotLowered for instructions that need more than that."""
     builder, base = thread.builder, lowering.instruction.base
-    if base not in _HANDED and base not in _EMPTY:
+    if base not in _HANDED and base not in _EMPTY and base not in HANDING:
         raise NotLowered(f"the instruction {lowering.instruction.opcode}")
-    turn = _turn(thread)
-    warp = _warp(thread)
+    turn = turn_of(thread)
+    warp = warp_of(thread)
     lane = builder.and_(thread.thread, I64(WARP - 1))
     group = at(builder, thread.word(Word.GROUPS), builder.add(builder.mul(turn, thread.word(Word.WARPS)), warp))
     builder.store(builder.or_(builder.load(group), builder.shl(I64(1), lane)), group)
-    if base in _HANDED:
+    if base in HANDING:
+        HANDING[base](thread, lowering)
+    elif base in _HANDED:
         file = _HANDED[base] or file_of(lowering.instruction.types[0])
         value = thread.get(lowering.source(lowering.instruction.sources[0], file))
         if base == "vote" and 0 in lowering.instruction.negated:
             value = builder.not_(value)
         wide = value if value.type == I64 else builder.zext(value, I64)
-        builder.store(wide, _handed(thread, turn, thread.thread))
+        builder.store(wide, handed(thread, turn, thread.thread))
 
 
-def _turn(thread: Thread) -> ir.Value:
-    """0 or 1, by turns: a lane that goes on at once must not spoil what others have still to read."""
-    return thread.builder.load(at(thread.builder, thread.word(Word.TURNS), _warp(thread)))
-
-
-def _warp(thread: Thread) -> ir.Value:
-    return thread.builder.lshr(thread.thread, I64(5))
-
-
-def _handed(thread: Thread, turn: ir.Value, number: ir.Value) -> ir.Value:
-    """The address of what thread ``number`` handed in."""
-    builder = thread.builder
-    row = builder.mul(turn, builder.shl(thread.word(Word.WARPS), I64(5)))
-    return at(builder, thread.word(Word.EXCHANGE), builder.add(row, number))
-
-
-class _Group:
+class Group:
     """The lanes that met, as one of them sees them. All must be in its ``mask``, as far as there are such threads."""
 
     def __init__(self, thread: Thread, lowering: Lowering, mask: Operand | None) -> None:
         self.thread, builder = thread, thread.builder
-        self.turn = builder.xor(_turn(thread), I64(1))
-        number = builder.add(builder.mul(self.turn, thread.word(Word.WARPS)), _warp(thread))
+        self.turn = builder.xor(turn_of(thread), I64(1))
+        number = builder.add(builder.mul(self.turn, thread.word(Word.WARPS)), warp_of(thread))
         self.active = builder.trunc(builder.load(at(builder, thread.word(Word.GROUPS), number)), I32)
         self.first = builder.and_(thread.thread, I64(-WARP))
         self.lane = builder.trunc(builder.and_(thread.thread, I64(WARP - 1)), I32)
@@ -79,7 +70,7 @@ class _Group:
 
     def value(self, lane: ir.Value, of: ir.Type) -> ir.Value:
         builder = self.thread.builder
-        place = _handed(self.thread, self.turn, builder.add(self.first, builder.zext(lane, I64)))
+        place = handed(self.thread, self.turn, builder.add(self.first, builder.zext(lane, I64)))
         found = builder.load(place)
         return found if of == I64 else builder.trunc(found, of)
 
@@ -128,7 +119,7 @@ def shuffle(thread: Thread, lowering: Lowering) -> None:
     mode = next((word for word in found.modifiers if word in _MODES), "")
     if not mode or found.types != ("b32",) or len(found.sources) != 4:
         raise NotLowered(f"the instruction {found.opcode}")
-    group = _Group(thread, lowering, found.sources[3])
+    group = Group(thread, lowering, found.sources[3])
     wide = np.dtype(np.int64)
     place, clamp = (thread.lane(lowering.source(operand, "b32")).astype(wide) for operand in found.sources[1:3])
     own = Lane(builder, wide, builder.zext(group.lane, I64))
@@ -150,7 +141,7 @@ def vote(thread: Thread, lowering: Lowering) -> None:
     mode = next((word for word in found.modifiers if word in ("all", "any", "uni", "ballot")), "")
     if not mode or len(found.sources) != 2:
         raise NotLowered(f"the instruction {found.opcode}")
-    group = _Group(thread, lowering, found.sources[1])
+    group = Group(thread, lowering, found.sources[1])
     yes = group.ballot()
     nobody = builder.icmp_unsigned("==", yes, I32(0))
     everybody = builder.icmp_unsigned("==", yes, group.active)
@@ -161,7 +152,7 @@ def vote(thread: Thread, lowering: Lowering) -> None:
 @writes("match")
 def match(thread: Thread, lowering: Lowering) -> None:
     found, builder = lowering.instruction, thread.builder
-    group = _Group(thread, lowering, found.sources[1])
+    group = Group(thread, lowering, found.sources[1])
     mine = thread.get(lowering.source(found.sources[0], file_of(found.types[0])))
 
     def step(result: ir.Value, lane: ir.Value, there: ir.Value) -> ir.Value:
@@ -193,7 +184,7 @@ def reduce(thread: Thread, lowering: Lowering) -> None:
     if not name or found.types not in (("s32",), ("u32",), ("b32",)) or len(found.modifiers) != 2:
         raise NotLowered(f"the instruction {found.opcode}")
     dtype = np.dtype(np.int32 if found.types == ("s32",) else np.uint32)
-    group = _Group(thread, lowering, found.sources[1])
+    group = Group(thread, lowering, found.sources[1])
     ones = {"and": 0xFFFF_FFFF, "min": np.iinfo(dtype).max, "max": np.iinfo(dtype).min}
 
     def step(result: ir.Value, lane: ir.Value, there: ir.Value) -> ir.Value:
@@ -205,7 +196,7 @@ def reduce(thread: Thread, lowering: Lowering) -> None:
 
 @writes("elect")
 def elect(thread: Thread, lowering: Lowering) -> None:
-    group = _Group(thread, lowering, lowering.instruction.sources[-1])
+    group = Group(thread, lowering, lowering.instruction.sources[-1])
     builder = thread.builder
     reverse = math(builder, "bitreverse", group.active)
     leader = builder.sub(I32(31), _top(builder, reverse))
@@ -224,4 +215,4 @@ def warp_barrier(thread: Thread, lowering: Lowering) -> None:
     """That it orders accesses counts for nothing here: where it matters, the code stops."""
     if "warp" not in lowering.instruction.modifiers:
         raise NotLowered(f"the instruction {lowering.instruction.opcode}")
-    _Group(thread, lowering, lowering.instruction.sources[0])
+    Group(thread, lowering, lowering.instruction.sources[0])

@@ -6,6 +6,8 @@ PTX leaves the layouts of ``wmma`` open; here they are those of ``mma``, tiles s
 sm_80 on do. Where ``wmma`` names more registers than there are elements the rest repeats them.
 """
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +22,7 @@ BITS = {
     "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
 Shape = tuple[int, int, int]
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 @frozen(eq=False)
@@ -41,6 +44,12 @@ class Fragment:
     @property
     def file(self) -> str:
         return "b64" if self.kind == "f64" else "b32"
+
+
+def shape_of(words: Iterable[str]) -> Shape | None:
+    """The shape that the modifiers of an instruction name (M, N, K)."""
+    found = next((match for word in words if (match := _SHAPE.fullmatch(word))), None)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
 
 
 @lru_cache(maxsize=256)

@@ -1,12 +1,13 @@
 """What ``mma`` and ``wmma`` compute: registers to matrices, the product, and back. PTX ISA 9.7.14.
 
 Whole numbers, and single bits, are exact. Of floats PTX says that products are exact and leaves open in which order,
-and with how many bits, they are added. Here they are added in float64 and rounded once; doubles are added by one fused
-multiply-add after the other. A card keeps fewer bits: of sums in f32 it cuts off what lies below the last bit of the
-largest summand, a few summands at a time (Fasi, Higham, Mikaitis, Pranesh 2021, "Numerical behavior of NVIDIA tensor
-cores"). So a result from here and one from a card differ by at most ``(K + 2) * 2**-23`` times the sum of the
-magnitudes of the products and the accumulator, and, for an accumulator in f16, by one more rounding to f16
-(``2**-11``); in f64 by ``(K + 1) * 2**-53``. They are equal *within error*, never bit for bit: see ``INEXACT``.
+and with how many bits, they are added. Here they are added in float64, one after the other from zero on, the
+accumulator last, and rounded once; doubles are added by one fused multiply-add after the other. A card keeps fewer
+bits: of sums in f32 it cuts off what lies below the last bit of the largest summand, a few summands at a time (Fasi,
+Higham, Mikaitis, Pranesh 2021, "Numerical behavior of NVIDIA tensor cores"). So a result from here and one from a card
+differ by at most ``(K + 2) * 2**-23`` times the sum of the magnitudes of the products and the accumulator, and, for an
+accumulator in f16, by one more rounding to f16 (``2**-11``); in f64 by ``(K + 1) * 2**-53``. They are equal *within
+error*, never bit for bit: see ``INEXACT``.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agent.execution.emulator.semantics.arrays import Array, raw_dtype
-from agent.execution.emulator.semantics.formats import load64, rounded
+from agent.execution.emulator.semantics.formats import FORMATS, canonical, load64, rounded
 from agent.execution.emulator.semantics.fragments import BITS, Fragment, Shape
 from agent.execution.emulator.semantics.fused import fma64
 from agent.execution.emulator.semantics.quarter import QUARTERS
@@ -102,10 +103,9 @@ def product(kinds: tuple[str, str, str], a: Array, b: Array, c: Array, words: tu
             left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
             total = fma64(np.ascontiguousarray(left), np.ascontiguousarray(right), total)
         return total.view(np.uint64)
-    found = np.matmul(a.astype(np.float64), b.astype(np.float64))
     if to != "s32":
-        bits: Array = rounded(found + c, to)
-        return bits
+        return _rounded_sums(a, b, c, to)
+    found = np.matmul(a.astype(np.float64), b.astype(np.float64))
     if of == "b1" and "xor" in words:
         found = a.sum(axis=2, keepdims=True) + b.sum(axis=1, keepdims=True) - 2 * found
     exact = found.astype(np.int64) + c
@@ -113,3 +113,28 @@ def product(kinds: tuple[str, str, str], a: Array, b: Array, c: Array, words: tu
         exact = np.clip(exact, -(1 << 31), (1 << 31) - 1)
     wrapped: Array = exact.astype(raw_dtype("s32"))
     return wrapped
+
+
+def _rounded_sums(a: Array, b: Array, c: Array, to: str) -> Array:
+    """Sums of exact products in float64, one after the other along K, then ``c``, rounded once. A product of matrices
+    adds in an order of its own; where that could make a difference (two sums of K + 1 numbers differ by at most
+    ``2 * (K + 1) * 2**-53`` times their magnitudes) elements are added again, in order."""
+    sums = np.matmul(a, b)
+    sums += 0.0  # no sum that begins with zero is minus zero
+    sums += c
+    off = np.matmul(np.abs(a), np.abs(b))
+    off += np.abs(c)
+    off *= (a.shape[2] + 2) * 2.0**-52
+    store = FORMATS[to].store
+    lower = store(sums - off)
+    off += sums
+    doubtful = lower != store(off)
+    bits: Array = canonical(lower, to)
+    if doubtful.any():
+        # infinities and NaN are the same in any order
+        warp, row, column = np.nonzero(doubtful)
+        total = np.zeros(len(warp))
+        for k in range(a.shape[2]):
+            total += a[warp, row, k] * b[warp, k, column]
+        bits[doubtful] = rounded(total + c[doubtful], to)
+    return bits
