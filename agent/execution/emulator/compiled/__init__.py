@@ -1,8 +1,9 @@
 """The compiled back end: a launch as machine code, thread by thread, where that gives what the NumPy back end gives.
 
 Both stand on one table of semantics: the rules that compute arrays of lanes are run once on a lane that writes down
-LLVM instructions (``symbolic``). Of all else there are few kinds of instructions, and what is not among them is left to
-the NumPy back end, by kernel: shuffles and votes, matrix products, asynchronous copies, atomics that somebody looks at.
+LLVM instructions (``symbolic``). All else has a form of its own here (accesses, what lanes of a warp do together,
+copies by ``cp.async``), and what has none is left to the NumPy back end, by kernel: ``mbarrier``, bulk copies,
+clusters, atomics that somebody looks at.
 
 It finds out *that* something is wrong, never what. Every access is checked, and every access to memory that threads
 share is noted (``records``): where one is not sound, two threads meet with nothing to order them, or the limit of
