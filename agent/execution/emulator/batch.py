@@ -414,9 +414,10 @@ class Batch:
             self._advance(number, lanes)
             return True
         waiting = [arrival for arrivals in self.barriers.waiting.values() for arrival in arrivals]
+        held = [] if self.team is None else self.team.waiting
+        waiting += [Arrival(lanes, block, None) for lanes, block in held]
         if waiting:
-            held = [] if self.team is None else self.team.waiting
-            report_deadlock(self, waiting + [Arrival(lanes, block, None) for lanes, block in held])
+            report_deadlock(self, waiting)
         return False
 
     def _waiting(self) -> str:

@@ -39,22 +39,18 @@ class Clusters:
 
     def of(self, numbers: Array) -> tuple[list[Array], list[Array]]:
         """Of the blocks with those linear ``numbers``: the cluster, and the place in it, by axis."""
-        x, y, _ = self.grid
-        block = (numbers % x, numbers // x % y, numbers // (x * y))
-        pairs = [np.divmod(index, size) for index, size in zip(block, self.shape, strict=True)]
+        pairs = [np.divmod(index, size) for index, size in zip(_places(numbers, self.grid), self.shape, strict=True)]
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
     def order(self, numbers: Array) -> Array:
         """The ``numbers`` and those of all blocks of their clusters, cluster by cluster, by rank in each."""
         if self.size == 1:
             return numbers
-        total = np.arange(math.prod(self.grid))
-        clusters, places = self.of(total)
-        key = _linear(clusters, self.counts) * self.size + _linear(places, self.shape)
-        place = np.empty(len(total), np.int64)
-        place[key] = total
-        wanted = np.unique(key[numbers] // self.size)
-        ordered: Array = place.reshape(-1, self.size)[wanted].reshape(-1)
+        clusters, _ = self.of(numbers)
+        first = _places(np.unique(_linear(clusters, self.counts))[:, None], self.counts)
+        within = _places(np.arange(self.size)[None, :], self.shape)
+        blocks = [start * size + place for start, size, place in zip(first, self.shape, within, strict=True)]
+        ordered: Array = _linear(blocks, self.grid).reshape(-1)
         return ordered
 
     def special(self, name: str, numbers: Array) -> Array | None:
@@ -80,6 +76,12 @@ def clusters_of(kernel: str, shape: Three, grid: Three) -> Clusters:
     if any(blocks % count for blocks, count in zip(grid, shape, strict=True)):
         raise Refused(f"the grid of {kernel}, {grid} blocks, is no multiple of its clusters of {shape} blocks")
     return Clusters(shape, grid)
+
+
+def _places(numbers: Array, size: Three) -> list[Array]:
+    """The place by axis of those linear numbers."""
+    x, y, _ = size
+    return [numbers % x, numbers // x % y, numbers // (x * y)]
 
 
 def _linear(places: list[Array], size: Three) -> Array:

@@ -6,6 +6,7 @@ import pytest
 from agent.execution.device import Answer
 from agent.execution.emulator import race_phases
 from agent.execution.emulator.cluster_barrier import ENDED
+from agent.execution.emulator.cluster_shape import clusters_of
 from tests.execution.emulator.building import build, launch, run
 
 CHECKS = frozenset({"races", "initialised", "barriers"})
@@ -279,3 +280,14 @@ def test_many_phases_end_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> N
         for block in range(2):
             state[block][~i & 1] = got[block] + 1
     assert out["y"].tolist() == [state[0][0], state[1][0]]
+
+
+def test_of_a_grid_that_is_huge_only_the_clusters_that_run_are_laid_out() -> None:
+    grid = (2 * 40_000, 3 * 10_000, 1)
+    clusters, numbers = clusters_of("k", (2, 3, 1), grid), np.array([1, 2_399_999_999])
+    assert clusters.order(numbers).tolist() == [
+        y * grid[0] + x
+        for x0, y0 in ((0, 0), (grid[0] - 2, grid[1] - 3))
+        for y in range(y0, y0 + 3)
+        for x in (x0, x0 + 1)
+    ]
