@@ -74,11 +74,17 @@ def _match(view: View, doubles: Sequence[Change], forms: Sequence[Change], fast:
         variants.append(Variant("approximations", why, Scope.DROP_IN, lambda: _written(_joint(fast, doubles, forms))))
     return Match(
         line=view.document.line(first[0].start_byte),
-        title="compute floats in float, and divide less" if doubles else "write divisions and powers in cheaper forms",
+        title=_title(doubles, forms),
         why=_why(view, doubles, forms),
         expects=(Expectation("instructions", 0.7, "fewer instructions where these operations weigh"),),
         variants=tuple(variants),
     )
+
+
+def _title(doubles: Sequence[Change], forms: Sequence[Change]) -> str:
+    if doubles:
+        return "compute floats in float, and divide less"
+    return "write divisions and powers in cheaper forms" if forms else "take the hardware's approximations of functions"
 
 
 def _why(view: View, doubles: Sequence[Change], forms: Sequence[Change]) -> str:
