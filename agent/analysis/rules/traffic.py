@@ -81,11 +81,9 @@ def fills(found: Request, view: View) -> bool:
     for other in requests(view):
         apart = (other.index - found.index).constant
         if other.access.name == found.access.name and apart is not None:
-            whole = not other.access.member
-            start = apart * other.part.stride + (0 if whole else other.part.offset)
-            taken.update(
-                byte % step for byte in range(start, start + (other.part.stride if whole else other.part.bytes))
-            )
+            start = apart * other.part.stride + (other.part.offset if other.access.member else 0)
+            most = other.part.bytes if other.access.member else max(other.part.stride, other.part.bytes)
+            taken.update(byte % step for byte in range(start, start + most))
     return len(taken) == step
 
 

@@ -9,7 +9,7 @@ from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.mending import replaced
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import callee, is_barrier, statements, text, walk
+from agent.analysis.syntax import callee, contains, is_barrier, statements, text, walk
 
 FIRES = """\
 __global__ void shift(const float* x, float* y) {
@@ -37,6 +37,20 @@ __global__ void shift(const float* x, float* y) {
     y[threadIdx.x] = s[threadIdx.x / 2] + total;
 }
 """
+MATCHED = """\
+__global__ void pair(float* x, int n) {
+    __shared__ float s[64];
+    if (threadIdx.x < n) {
+        s[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = s[63 - threadIdx.x];
+        __syncthreads();
+    } else {
+        __syncthreads();
+        __syncthreads();
+    }
+}
+"""
 _ACTS = frozenset(
     (
         *("subscript_expression", "pointer_expression", "gnu_asm_expression", "lambda_expression"),
@@ -55,14 +69,17 @@ _ACTS = frozenset(
     silent_when=(
         "anything between reads or writes memory, jumps, or calls what is not known",
         "the two are not in one block of statements",
+        "the other branch of an if has barriers too, which they may be there to match",
     ),
     fires=(FIRES,),
-    silent=(BETWEEN,),
+    silent=(BETWEEN, MATCHED),
 )
 def idle_barrier(view: View) -> Iterator[Hit]:
     if len(view.facts.barriers) < 2:
         return
     for block in view.nodes("compound_statement"):
+        if _matches_another(block, view):
+            continue
         last: Node | None = None
         for statement in statements(block):
             if is_barrier(statement):
@@ -76,6 +93,17 @@ def idle_barrier(view: View) -> Iterator[Hit]:
                 last = statement
             elif last is not None and _acts(statement, view):
                 last = None
+
+
+def _matches_another(block: Node, view: View) -> bool:
+    """Whether a block is one branch of an ``if`` and another has barriers."""
+    branch: Node | None = block.parent if block.parent is not None and block.parent.type == "else_clause" else block
+    above = None if branch is None else branch.parent
+    if branch is None or above is None or above.type != "if_statement":
+        return False
+    sides = (above.child_by_field_name("consequence"), above.child_by_field_name("alternative"))
+    others = [side for side in sides if side is not None and side != branch]
+    return any(contains(side, barrier) for side in others for barrier in view.facts.barriers)
 
 
 def _acts(statement: Node, view: View) -> bool:
