@@ -46,7 +46,10 @@ __global__ void smooth(const float* x, float* y, int n, int taps, float spread) 
         "a dividend that does change: otherwise the compiler divides before the loop by itself",
     ),
     effect="instructions in the loop",
-    risk="a quotient is rounded twice, and may differ in its last bit",
+    risk=(
+        "a quotient is rounded twice, and may differ in its last bit; other divisors than the workload's are not tried: "
+        "below 3e-39 (of floats) the reciprocal is infinite, above 8e37 it has lost digits"
+    ),
     example=EXAMPLE,
 )
 def reciprocal_before_loop(view: View) -> Match | Refusal:
