@@ -47,8 +47,8 @@ __global__ void smooth(const float* x, float* y, int n, int taps, float spread) 
     ),
     effect="instructions in the loop",
     risk=(
-        "a quotient is rounded twice, and may differ in its last bit; other divisors than the workload's are not tried: "
-        "below 3e-39 (of floats) the reciprocal is infinite, above 8e37 it has lost digits"
+        "a quotient is rounded twice, and may differ in its last bit; other divisors than the workload's are not "
+        "tried: below 3e-39 (of floats) the reciprocal is infinite, above 8e37 it has lost digits"
     ),
     example=EXAMPLE,
 )
