@@ -31,9 +31,9 @@ from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bases, bound_at
 from agent.execution.compiler import Options, build
 from agent.execution.compiler.result import Build, CompileFailure
-from agent.execution.device import Answer, Bytes, Device, LaunchCounters
+from agent.execution.device import Answer, Bytes, Device
 from agent.execution.emulator import Emulator
-from agent.execution.emulator.program import load
+from agent.execution.emulator.reached import blocks_reached
 from agent.execution.gpu import open_gpu, why_no_gpu
 from agent.execution.targets import find_target
 from agent.source.document import Document, read
@@ -203,7 +203,7 @@ def packed(document: Document, name: str, workload: Workload, repository: str, f
             stored = tuple(packs.stored(image, answer, kinds[image.name]) for image in images)
             return Pack(
                 repository, file, name, dict(sizes), built, bound.steps, stored, answer.inexact,
-                reached(built, answer.counters), _blocks(bound),
+                blocks_reached(built, answer.counters), _blocks(bound),
             )  # fmt: skip
     raise Unfit(reason)
 
@@ -218,7 +218,7 @@ def _unfit(setting: Setting, built: Build, before: runs.Contents, answer: Answer
         return "are refused by the emulator" if answer.status == "refused" else "take too long"
     if serious(answer.faults):
         return "have a fault of their own"
-    if reached(built, answer.counters) < REACHED:
+    if blocks_reached(built, answer.counters) < REACHED:
         return "leave basic blocks unreached"
     written = [buffer for buffer in before.bound.buffers if buffer.access is not Access.IN and not buffer.scratch]
     if not any(_varies(answer, buffer.name) for buffer in written):
@@ -238,18 +238,6 @@ def _varies(answer: Answer, name: str) -> bool:
     """Whether what was written to a buffer has more than two different bytes."""
     assert answer.written is not None
     return len(np.unique(answer.outputs[name][answer.written[name]])) > 2
-
-
-def reached(built: Build, counters: tuple[LaunchCounters, ...]) -> float:
-    """The part of the basic blocks of all kernels that were launched which a warp came to."""
-    seen: dict[tuple[str, int], bool] = {}
-    for launched in counters:
-        kernel = load(built).kernel(built.entries.get(launched.kernel, launched.kernel))
-        numbers = [part.number for part in kernel.blocks for added in part.added if not added]
-        for number, one in zip(numbers, launched.instructions, strict=True):
-            key = (launched.kernel, number)
-            seen[key] = seen.get(key, False) or one.counts.instructions > 0
-    return sum(seen.values()) / max(1, len(seen))
 
 
 # Replaying ----------------------------------------------------------------------------------------------------------
