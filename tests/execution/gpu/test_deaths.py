@@ -110,8 +110,8 @@ def test_a_timing_whose_process_dies_is_made_once_more(monkeypatch: pytest.Monke
 def test_a_card_is_measured_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     good = Calibrated("", 1.0, 1.0, 1.0, 0, 1)
     card, _ = gpu(monkeypatch, [KILLED], [good], [KILLED], [CRASHED])
-    assert card._calibrated(None) == good  # type: ignore[arg-type]
-    assert "SIGSEGV" in card._calibrated(None).problem  # type: ignore[arg-type]
+    assert card._calibrated(None, lambda: False) == good  # type: ignore[arg-type]
+    assert "SIGSEGV" in card._calibrated(None, lambda: False).problem  # type: ignore[arg-type]
 
 
 def test_a_card_that_could_not_be_asked_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
