@@ -14,6 +14,7 @@ from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.emulator import Emulator
 from agent.execution.sass import NoDisassembly, by_line
 from agent.workload.describe import arguments, origin
+from agent.workload.workload import MADE_UP
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.making import finder
@@ -94,6 +95,9 @@ def _sizes(opened: Opened, stated: tuple[str, ...]) -> dict[str, int] | None:
     """The workload's sizes with those of the command line in their place; None where there are none."""
     if not stated:
         return None
+    if opened.workload.origin.kind == MADE_UP:
+        text = "its launch is made up and as large as it was seen to need: state the kernel's own in a directive"
+        raise CommandError(Exit.USAGE, f"--size {stated[0]}: {text}")
     known = declared(opened.workload)
     sizes = dict(known)
     for one in stated:

@@ -114,6 +114,8 @@ def test_a_kernel_that_nothing_launches_is_counted_on_a_launch_that_is_made_up(f
     done = run("profile", file.name, cwd=file.parent)
     said = " ".join(done.stdout.split())
     assert done.returncode == 0 and "made up: nothing states what this kernel runs on" in said and "32-way" in said
+    larger = run("profile", file.name, "--size", "n=4096", cwd=file.parent)
+    assert larger.returncode == 2 and "made up" in larger.stderr
     refused = run("optimize", file.name, "--seconds", "1", cwd=file.parent)
     assert refused.returncode == 3 and "no workload to run on" in refused.stderr
 
