@@ -12,6 +12,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from agent.source.document import Document, parse
+from agent.source.parsing import changed_range
 from cuda_lsp.client import Client
 from cuda_lsp.lines import LineIndex, encoded, mended
 from cuda_lsp.settings import Settings
@@ -24,13 +25,16 @@ LANGUAGES = frozenset({"cuda-cpp", "cuda"})
 ENDINGS = (".cu", ".cuh")
 # a client may hold any text open; what is longer than this is no source that anybody reads
 LONGEST = 32 << 20
+# bytes between two edits that are a few functions' worth: reading them takes some milliseconds
+FAR = 8 << 10
 
 
 @frozen
 class Snapshot:
     """One open document at one version. ``path`` is empty for a document that is no file (``untitled:``).
 
-    ``base`` is an earlier state of the document, whose parse is reused.
+    ``base`` is an earlier state of the document, whose parse is reused. ``near`` is the one just before, known in
+    haste: it is gone on from between two keys where the edits since ``base`` lie far apart.
     """
 
     uri: str
@@ -39,6 +43,7 @@ class Snapshot:
     language_id: str
     lines: LineIndex = field(repr=False)
     base: Document | None = field(default=None, repr=False, eq=False)
+    near: Document | None = field(default=None, repr=False, eq=False)
     _parses: list[Document] = field(factory=list, repr=False, eq=False)
     _derived: dict[Any, Any] = field(factory=dict, repr=False, eq=False)
 
@@ -50,8 +55,21 @@ class Snapshot:
     def document(self) -> Document:
         """The text as it is known now: parsed when first asked for, and in haste where an earlier state is known."""
         if not self._parses:
-            self._parses.append(parse(self.text, self.path, self.base, hasty=True))
+            self._parses.append(parse(self.text, self.path, self._begun, hasty=True))
         return self._parses[-1]
+
+    @property
+    def _begun(self) -> Document | None:
+        """What a hasty parse begins with. Between two far places all would be read, of which nothing was edited; what
+        stands at the other one is left as it was found, until a pause."""
+        base, near = self.base, self.near
+        if base is None or near is None or near.state is None or near.state.kept:
+            return base
+        start, _, end = changed_range(base.text, self.text)
+        if end - start <= FAR:
+            return base
+        start, _, end = changed_range(near.text, self.text)
+        return near if end - start <= FAR else base
 
     def read(self) -> Document:
         """The text read with care, at once: for what must not rest on a hasty parse (a job, an edit of ours)."""
@@ -89,7 +107,8 @@ class Snapshot:
                 lines = lines.edited(lines.span_of(change.range), text)
             else:
                 lines = LineIndex(mended(text), lines.encoding)
-        return Snapshot(self.uri, self.path, version, self.language_id, lines, self.next_base)
+        near = self._parses[-1] if self._parses else self.near
+        return Snapshot(self.uri, self.path, version, self.language_id, lines, self.next_base, near)
 
 
 Listener = Callable[[Snapshot | None, Snapshot | None], None]
