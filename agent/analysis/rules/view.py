@@ -13,7 +13,7 @@ from agent.analysis.coalescing import block_lanes
 from agent.analysis.facts import Facts
 from agent.analysis.guards import Guard, guards, stopped
 from agent.analysis.launches import Extents, Shape
-from agent.analysis.layouts import layout
+from agent.analysis.layouts import Layout, layout
 from agent.analysis.syntax import callee, descendants
 from agent.analysis.vectors import Column, Names
 from agent.workload.dtypes import from_c_type, size_of
@@ -178,8 +178,7 @@ class View:
         if taken:
             wide = layout(taken, self.facts.structs)
             return None if wide is None else Part(found.size, 0, wide.size)
-        wanted = self._members(access) if access.member else frozenset()
-        if found.size == found.align and (not access.member or wanted == {one.name for one in found.members}):
+        if found.size == found.align and (not access.member or self._goes_whole(access, found)):
             return Part(found.size, 0, found.size)
         if not access.member:
             return Part(found.size, 0, found.align)
@@ -189,6 +188,13 @@ class View:
     @cached_property
     def _open_types(self) -> frozenset[str]:
         return frozenset(one.name for one in self.facts.kernel.template if one.kind == "type")
+
+    def _goes_whole(self, access: Access, found: Layout) -> bool:
+        """Whether a vector's parts are moved by one access: all of them are wanted, or, of those that are only loaded,
+        some from both halves: compilers load the gap too."""
+        wanted, names = self._members(access), [one.name for one in found.members]
+        halves = [wanted & set(names[: len(names) // 2]), wanted & set(names[len(names) // 2 :])]
+        return wanted == set(names) or (not access.writes and len(names) == 4 and all(halves))
 
     def _members(self, access: Access) -> frozenset[str]:
         """The members that the kernel takes of the same element, or of one that is written in the same way."""

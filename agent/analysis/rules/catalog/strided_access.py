@@ -56,10 +56,10 @@ __global__ void norms(const float* x, float* y, int n) {
 }
 """
 VECTORS = """\
-// A vector whose parts are all wanted is loaded whole; a row of 8 lanes is a sector.
+// A vector of which parts of both halves are wanted is loaded whole; a row of 8 lanes is a sector.
 __global__ void lengths(const float4* v, const float* x, float* y, int w) {
     int i = blockIdx.x * 64 + threadIdx.y * 8 + threadIdx.x;
-    y[i] = v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w + x[(threadIdx.y * w + threadIdx.x)];
+    y[i] = v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + x[(threadIdx.y * w + threadIdx.x)];
 }
 void run(const float4* v, const float* x, float* y, int w) { lengths<<<4, dim3(8, 8)>>>(v, x, y, w); }
 """
