@@ -322,7 +322,9 @@ def _typed(
         if parameter.pointer_depth > 1 and not parameter.arrays:
             raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
         dtype = None if parameter.pointer_depth else types.parameter_dtype(scene.document, kernel, parameter, template)
-        if told.op == "record" or not (parameter.pointer_depth or types.is_texture(parameter) or _is_number(dtype)):
+        if told.op == "record" or not (
+            parameter.pointer_depth or types.is_texture(parameter) or (dtype is not None and dtypes.is_scalar(dtype))
+        ):
             layout = _layout(scene.document, kernel, parameter, template)
             found.append(record_argument(told, layout, what, value_of, convert))
             continue
@@ -338,10 +340,6 @@ def _typed(
         elif dtype is not None:
             found.append(convert(argument, dtype))
     return tuple(found)
-
-
-def _is_number(dtype: str | None) -> bool:
-    return dtype is not None and dtypes.base(dtype)[1] == 1 and not dtypes.is_raw(dtype)
 
 
 def _layout(document: Document, kernel: Kernel, parameter: Parameter, template: tuple[str, ...]) -> Layout:

@@ -113,6 +113,11 @@ def is_float(dtype: str) -> bool:
     return base(dtype)[0] in FLOATS and not is_raw(dtype)
 
 
+def is_scalar(dtype: str) -> bool:
+    """Whether it is one number: no vector, no struct."""
+    return base(dtype)[1] == 1 and not is_raw(dtype)
+
+
 def is_raw(dtype: str) -> bool:
     """Whether the elements are bytes of a struct whose members have no one type."""
     return _split(dtype)[0] == "b"

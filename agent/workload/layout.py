@@ -108,6 +108,19 @@ def layout_of(document: Document, text: str) -> Layout:
     return found
 
 
+def element_dtype(source: bytes, text: str) -> str | None:
+    """The element type of a buffer of such structs: ``f32x4`` where all they hold is of one type, else raw bytes; None
+    where they hold pointers. Raises LayoutError."""
+    found = _Reader(source).named(text, (), 0)
+    held = [leaf for _, _, leaf in leaves(found)]
+    if not held or not all(isinstance(leaf, Number) for leaf in held):
+        return None
+    scalars = {leaf.dtype for leaf in held if isinstance(leaf, Number)}
+    first = min(scalars)
+    one = len(scalars) == 1 and size(found) == len(held) * dtypes.size_of(first)
+    return (first if len(held) == 1 else f"{first}x{len(held)}") if one else f"b{size(found)}"
+
+
 def _substituted(text: str, bindings: Mapping[str, str]) -> str:
     for name, value in bindings.items():
         text = re.sub(rf"\b{re.escape(name)}\b", value, text)

@@ -17,7 +17,17 @@ from agent.workload.static.assemble import Draft, launch_roles, launches, plan_s
 from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
 from agent.workload.static.state import Facts
-from agent.workload.static.values import CopyItem, FillItem, Item, LaunchItem, LoopItem, OtherItem, Pointer, Unknown
+from agent.workload.static.values import (
+    CopyItem,
+    FillItem,
+    Item,
+    LaunchItem,
+    LoopItem,
+    OtherItem,
+    Pointer,
+    Unknown,
+    memories_of,
+)
 from agent.workload.types import split_name
 from agent.workload.workload import Access, Workload
 
@@ -110,7 +120,7 @@ def _touches(item: Item, chain: list[Item], facts: Facts, workload: Workload, fo
 
 
 def _memories(item: Item) -> set[int]:
-    return {value.memory for launch in launches((item,)) for value in launch.arguments if isinstance(value, Pointer)}
+    return set[int]().union(*(memories_of(launch.arguments) for launch in launches((item,))))
 
 
 def _again(item: Item, chain: list[Item]) -> bool:

@@ -76,7 +76,17 @@ def _in_file(source: bytes, text: str) -> str | None:
     name = _resolved(plain, text)
     if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
         return dtypes.from_c_type(name)
-    return dtypes.from_c_type(name) or _enum(plain, name) or _struct(plain, name)
+    return dtypes.from_c_type(name) or _enum(plain, name) or _struct(plain, name) or _nested(source, name)
+
+
+def _nested(source: bytes, name: str) -> str | None:
+    """A struct that holds structs, as an element of a buffer."""
+    from agent.workload import layout
+
+    try:
+        return layout.element_dtype(source, name)
+    except WorkloadError:
+        return None
 
 
 def named(source: bytes, text: str) -> tuple[str, str | None]:

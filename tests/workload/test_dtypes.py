@@ -49,6 +49,7 @@ typedef struct { real m[3]; } M;
 struct __align__(16) A3 { float x, y, z; };
 struct V { float a; float4 v; };
 struct HasPointer { float* p; };
+struct Two { P3 a; P3 b; }; struct Both { P3 a; int b; };
 struct HasMethod { float x; float get() { return x; } };
 """
 
@@ -57,8 +58,8 @@ struct HasMethod { float x; float get() { return x; } };
     ("name", "dtype"),
     [
         ("real", "f32"), ("TYPE", "f64"), ("vec", "f32x4"), ("P3", "f32x3"), ("struct P3", "f32x3"), ("Mixed", "b8"),
-        ("Wide", "b16"), ("M", "f32x3"), ("A3", "b16"), ("V", "b32"), ("HasPointer", None), ("HasMethod", None),
-        ("Unknown", None),
+        ("Wide", "b16"), ("M", "f32x3"), ("A3", "b16"), ("V", "b32"), ("HasPointer", None), ("HasMethod", "f32"),
+        ("Two", "f32x6"), ("Both", "b16"), ("Unknown", None),
     ],
 )  # fmt: skip
 def test_types_of_a_file(name: str, dtype: str | None) -> None:

@@ -226,8 +226,8 @@ def _scalar(parameter: Parameter, argument: Argument, draft: _Draft) -> Expressi
     dtype = types.parameter_dtype(draft.document, draft.kernel, parameter, draft.template)
     if dtype not in dtypes.SCALARS:
         raise WorkloadError(
-            f"{what} is passed by value in {len(argument.data)} bytes, and a plan passes plain numbers alone; pointers "
-            "inside of it are not followed"
+            f"{what} is passed by value in {len(argument.data)} bytes; its members, and where pointers in it lead, are "
+            "not read off them: state it by hand, as in `{.n = 4, .data = x}`"
         )
     if len(argument.data) != dtypes.size_of(dtype):
         raise WorkloadError(

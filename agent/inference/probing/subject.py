@@ -119,11 +119,14 @@ def _subject(
     pointers, scalars = [], []
     for parameter in kernel.parameters:
         dtype = types.parameter_dtype(document, kernel, parameter, arguments)
-        if why := passing.barred(document, kernel, parameter, dtype):
+        if why := passing.barred(document, kernel, parameter, dtype, arguments):
             raise Stopped(why, kernel.line)
         if types.is_texture(parameter):
             what = f"`{kernel.name}` takes `{parameter.name}`, a texture or surface, whose size no run tells"
             raise Stopped(f"{what}: state it in a directive (docs/workload.md#textures-and-surfaces)", kernel.line)
+        if not parameter.pointer_depth and (dtype is None or not dtypes.is_scalar(dtype)):
+            what = f"`{kernel.name}` takes `{parameter.name}`, a `{parameter.type}`, by value: no run tells its members"
+            raise Stopped(f"{what}; state them in a directive (docs/workload.md#structs-by-value)", kernel.line)
         if parameter.pointer_depth:
             element = _BYTES if loose and dtype is None else _element(kernel, parameter, dtype)
             pointers.append(Pointer(parameter.name, element, parameter.const))

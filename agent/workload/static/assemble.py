@@ -12,14 +12,16 @@ from agent.workload.bind import bind
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
+from agent.workload.layout import Address, parameter_layout
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
-from agent.workload.static import arguments, contents, passing, showing, sizing
+from agent.workload.static import arguments, contents, passing, showing, sizing, structs
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
 from agent.workload.static.refusal import BLANK, refusal
 from agent.workload.static.state import Facts, State
 from agent.workload.static.usage import Usage, device_symbols, usage
 from agent.workload.static.values import (
+    Composite,
     CopyItem,
     Dim3,
     FillItem,
@@ -32,6 +34,8 @@ from agent.workload.static.values import (
     Shown,
     Unknown,
     Value,
+    leading,
+    memories_of,
 )
 from agent.workload.workload import Access, Buffer, Origin, Workload
 
@@ -91,7 +95,11 @@ def workload(
         steps = plan_steps(items, draft)
         if (draft.questions or not _known_kernels(items, facts)) and index + 1 < len(attempts):
             continue
-        return _finish(kernel, draft, steps, items, item)
+        try:
+            return _finish(kernel, draft, steps, items, item)
+        except NoWorkload:
+            if index + 1 == len(attempts):
+                raise
     raise AssertionError("no attempt was made")
 
 
@@ -148,9 +156,10 @@ def launch_roles(item: LaunchItem, facts: Facts) -> tuple[set[int], set[int]] | 
     how = usage(facts.document, kernel)
     reads, writes = set(), set()
     for parameter, value in zip(kernel.parameters, item.arguments, strict=False):
-        if isinstance(value, Pointer | Shown):
-            reads |= {value.memory} if parameter.name in how.read else set()
-            writes |= {value.memory} if parameter.name in how.written else set()
+        for path, held in leading(value, parameter.name):
+            is_read, is_written = how.role(path)
+            reads |= {held.memory} if is_read else set()
+            writes |= {held.memory} if is_written else set()
     return reads, writes
 
 
@@ -170,7 +179,7 @@ def _alone(path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
 def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
     """The steps of items; a fill or a copy belongs to them where a launch among them uses what it is about."""
     passed = [value for link in launches(items) for value in link.arguments]
-    used = {value.memory for value in passed if isinstance(value, Pointer | Shown)} | set(draft.order)
+    used = memories_of(passed) | set(draft.order)
     for item in items:
         if isinstance(item, LaunchItem):
             yield _launch(item, draft)
@@ -259,7 +268,7 @@ def _template(kernel: Kernel, item: LaunchItem, draft: Draft) -> tuple[str, ...]
             value.element
             for parameter, value in zip(kernel.parameters, item.arguments, strict=False)
             if parameter.pointer_depth and parameter.element == template.name and isinstance(value, Pointer)
-        } - {"", "void"}
+        } - {"", "void"} or structs.types_for(template.name, kernel, item.arguments)
         if len(elements) == 1:
             told[template.name] = elements.pop()
         elif template.default is not None:
@@ -279,9 +288,11 @@ def _argument(
         return _shown(value, parameter, kernel, item, draft)
     dtype = types.parameter_dtype(draft.document, kernel, parameter, template)
     what = f"`{parameter.name}` of `{kernel.name}`"
-    if why := passing.barred(draft.document, kernel, parameter, dtype):
+    if why := passing.barred(draft.document, kernel, parameter, dtype, template):
         draft.barred[why] = item.line
         return draft.ask(f"value of {what}", why, item.line)
+    if parameter.pointer_depth == 0 and (dtype is None or isinstance(value, Composite) or not dtypes.is_scalar(dtype)):
+        return _struct(value, parameter, kernel, template, item, draft)
     if parameter.pointer_depth == 0:
         return _number(value, f"value of {what}", item.line, draft)
     if not isinstance(value, Pointer):
@@ -290,7 +301,7 @@ def _argument(
         return draft.ask(f"size of {what}", reason, item.line)
     if dtype is None:
         return draft.ask(f"element type of {what}", f"`{parameter.element}` is not known in this file", item.line)
-    return _pointer(value, dtype, parameter, kernel, item, draft)
+    return _pointer(value, dtype, parameter.name, kernel, item, draft)
 
 
 def _shown(value: Value, parameter: Parameter, kernel: Kernel, item: LaunchItem, draft: Draft) -> Expression:
@@ -298,28 +309,46 @@ def _shown(value: Value, parameter: Parameter, kernel: Kernel, item: LaunchItem,
     if isinstance(value, Shown) and memory >= 0:
         held = draft.facts.memories[memory]
         dtype = (types.c_dtype(draft.document, held.element) if held.element else None) or value.texture.dtype
-        _use(memory, dtype, parameter, kernel, draft)
+        _use(memory, dtype, parameter.name, kernel, draft)
     return passed
 
 
-def _use(memory: int, dtype: str, parameter: Parameter, kernel: Kernel, draft: Draft) -> None:
+def _struct(
+    value: Value, parameter: Parameter, kernel: Kernel, template: tuple[str, ...], item: LaunchItem, draft: Draft
+) -> Expression:
+    layout = parameter_layout(draft.document, kernel, parameter, template)
+    how = usage(draft.document, kernel)
+
+    def passed(held: Pointer, address: Address, path: str) -> Expression:
+        dtype = types.c_dtype(draft.document, address.element) or (
+            types.c_dtype(draft.document, held.element) if address.element == "void" else None
+        )
+        if dtype is None:
+            what = f"element type of `{path}` of `{kernel.name}`"
+            return draft.ask(what, f"`{address.element}` is not known in this file", item.line)
+        return _pointer(held, dtype, path, kernel, item, draft)
+
+    return structs.argument(value, layout, parameter, kernel, how.uses, passed, item, draft)
+
+
+def _use(memory: int, dtype: str, path: str, kernel: Kernel, draft: Draft) -> None:
     if memory not in draft.order:
         draft.order.append(memory)
         draft.dtypes[memory] = dtype
-    draft.uses.setdefault(memory, []).append((parameter.name, kernel, dtype))
+    draft.uses.setdefault(memory, []).append((path, kernel, dtype))
 
 
-def _pointer(
-    value: Pointer, dtype: str, parameter: Parameter, kernel: Kernel, item: LaunchItem, draft: Draft
-) -> Expression:
+def _pointer(value: Pointer, dtype: str, path: str, kernel: Kernel, item: LaunchItem, draft: Draft) -> Expression:
     memory = draft.facts.memories[value.memory]
     if memory.space == "host":
-        return draft.ask(f"size of `{parameter.name}` of `{kernel.name}`", f"`{memory.name}` is host memory", item.line)
-    _use(value.memory, dtype, parameter, kernel, draft)
+        return draft.ask(f"size of `{path}` of `{kernel.name}`", f"`{memory.name}` is host memory", item.line)
+    _use(value.memory, dtype, path, kernel, draft)
     offset = _told(value.offset, draft)
     if offset == number(0):
         return name_of(memory.name)
     stepped = types.c_dtype(draft.document, value.element) or dtype
+    if passing.counts_arrays(draft.document, value.element):
+        return draft.ask(f"start of `{path}` of `{kernel.name}`", f"it counts in arrays (`{value.element}`)", item.line)
     unit = dtypes.size_of(draft.dtypes[value.memory])
     scaled = offset
     if dtypes.size_of(stepped) != unit:
@@ -423,7 +452,7 @@ def _role(memory: int, draft: Draft, usages: dict[str, Usage | None]) -> Iterato
         if how is None:
             yield True, True
         else:
-            yield parameter in how.read, parameter in how.written
+            yield how.role(parameter)
 
 
 def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | None]) -> list[Buffer]:

@@ -11,7 +11,17 @@ from agent.source.nodes import field as child
 from agent.source.nodes import text_of
 from agent.workload import dtypes
 from agent.workload.expression import number
-from agent.workload.static import arguments, conversion, hints, launching, library, parts, runtime, texture_calls
+from agent.workload.static import (
+    arguments,
+    constructing,
+    conversion,
+    hints,
+    launching,
+    library,
+    parts,
+    runtime,
+    texture_calls,
+)
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.state import MAX_CALLS, Facts, Function, State, parse_snippet
@@ -71,7 +81,8 @@ def call(node: Node, facts: Facts, state: State) -> Value:
     macro = facts.macro(bare)
     if macro is not None and macro.parameters is not None:
         return _macro(macro, node, given, facts, state)
-    return library.function(bare, text, node, given, facts, state)
+    made = constructing.made(facts.bound(text), listed, facts, state, facts.line(node))
+    return made if made is not None else library.function(bare, text, node, given, facts, state)
 
 
 def _cast(type_text: str, given: list[Node], facts: Facts, state: State) -> Value:
@@ -142,6 +153,8 @@ def _bindings(function: Function, callee: str, values: list[Value], facts: Facts
         pointer = declarator is not None and "*" in text_of(facts.document.text, declarator)
         if name in function.template and name not in told and pointer and isinstance(value, Pointer) and value.element:
             told[name] = value.element
+        if name in function.template and not pointer and isinstance(value, Record) and facts.types.get(value.cell):
+            told.setdefault(name, facts.types[value.cell])
         inner = re.fullmatch(r"(?:\w+::)*\w*vector\s*<\s*(\w+)\s*>", name)
         if inner is not None and inner[1] in function.template and isinstance(value, Pointer) and value.element:
             told.setdefault(inner[1], value.element)

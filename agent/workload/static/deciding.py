@@ -37,7 +37,7 @@ def decided(
 
 def _named(node: Node, aliases: Mapping[str, str], held: Mapping[str, Set[str]], text: bytes) -> Iterator[str]:
     for part in walk(node):
-        if part.type == "identifier":
+        if part.type in ("identifier", "field_expression"):
             name = text_of(text, part)
             yield from held.get(name, ())
             if name in aliases:

@@ -8,7 +8,17 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name, descendants
 from agent.source.nodes import field as child
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls, construction, conversion, hints, integers, library, members, parts
+from agent.workload.static import (
+    arguments,
+    calls,
+    constructing,
+    conversion,
+    hints,
+    integers,
+    library,
+    members,
+    parts,
+)
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.state import Facts, State
@@ -73,19 +83,21 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
         if cell is not None:
             facts.scopes[-1][name] = cell
             return
-    if not stars and value_node is not None and value_node.type == "argument_list" and _is_const(node.parent, facts):
-        listed = [part for part in value_node.named_children if part.type != "comment"]
-        if (made := construction.constructor(type_text, len(listed), facts)) is not None:
-            given = [ev.evaluate(part, facts, state) for part in listed]
-            construction.construct(name, type_text, made, given, facts, state, line)
-            return
     initial = _initial(value_node, name, type_text if not stars else "", line, facts, state)
     cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
     if file_level:
         facts.file_cells.add(cell)
-    filled = not stars and members.fill(cell, type_text, value_node, facts, state, line)
+    filled = not stars and (
+        members.fill(cell, type_text, value_node, facts, state, line)
+        or (_listed_or_none(value_node) and constructing.construct(cell, type_text, value_node, facts, state, line))
+    )
     if initial is not None and not filled:
         give(cell, initial, value_node, facts, state, line)
+
+
+def _listed_or_none(node: Node | None) -> bool:
+    """Whether a declaration makes a struct by its constructor: ``P p;``, ``P p(n);``, ``P p{n};``."""
+    return node is None or node.type in ("argument_list", "initializer_list")
 
 
 def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State, line: int) -> None:
@@ -115,7 +127,7 @@ def _initial(node: Node | None, name: str, type_text: str, line: int, facts: Fac
         return library.make_dim3(values)
     known = library.container(type_text, name, values, line, facts, state) or hints.distribution(type_text, values)
     if isinstance(known, Pointer) and node is not None and node.type == "initializer_list":
-        _list_elements(known, name, known.element, node, facts, state)
+        list_elements(known, name, known.element, node, facts, state)
         state.contents[known.memory] = _initialised(node, Scalar(number(len(_listed(node)))), facts, state)
     if known is not None:
         return known
@@ -133,10 +145,10 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
     known = bare == "dim3" or library.is_container(type_text) or "distribution" in type_text
     name = facts.node_text(name_node)
     if not known and not _plain_scalar(type_text, texts, facts):
-        made = construction.constructor(type_text, len(texts), facts) if _is_const(node.parent, facts) else None
-        if made is not None and all(facts.find(text) is not None for text in texts):
+        if texts and all(facts.find(text) is not None for text in texts):
             given = [ev.evaluate_text(text, line, facts, state) for text in texts]
-            construction.construct(name, type_text, made, given, facts, state, line)
+            cell = facts.declare(name, Unknown(f"`{name}` is a struct", line), type_text, state)
+            constructing.run_constructor(cell, type_text, given, facts, state, line)
         return
     values = [ev.evaluate_text(text, line, facts, state) for text in texts]
     value: Value | None
@@ -148,11 +160,6 @@ def _constructor_in_disguise(node: Node, type_text: str, facts: Facts, state: St
     if value is not None:
         cell = facts.declare(name, Unknown("it has no value yet", line), type_text, state)
         give(cell, value, None, facts, state, line)
-
-
-def _is_const(node: Node | None, facts: Facts) -> bool:
-    kinds = node.named_children if node is not None else ()
-    return any(part.type == "type_qualifier" and facts.node_text(part) == "const" for part in kinds)
 
 
 def _plain_scalar(type_text: str, texts: list[str], facts: Facts) -> bool:
@@ -200,10 +207,10 @@ def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | No
     if value_node is not None:
         state.contents[pointer.memory] = _initialised(value_node, count, facts, state) if not stars else Content("host")
     facts.declare(name, pointer, element + "[]", state)
-    _list_elements(pointer, name, type_text + "*" * stars, value_node, facts, state)
+    list_elements(pointer, name, type_text + "*" * stars, value_node, facts, state)
 
 
-def _list_elements(pointer: Pointer, name: str, element: str, node: Node | None, facts: Facts, state: State) -> None:
+def list_elements(pointer: Pointer, name: str, element: str, node: Node | None, facts: Facts, state: State) -> None:
     """The elements that an initialiser lists, each by itself; those of structs by their members."""
     listed = _listed(node)
     if len(listed) > MAX_LISTED:

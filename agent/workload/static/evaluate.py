@@ -10,7 +10,7 @@ from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, integers, members, options, parts, streams
+from agent.workload.static import arguments, calls, constructing, integers, members, options, parts, streams
 from agent.workload.static.combining import combine
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
 from agent.workload.static.enumerators import ENUMERATORS
@@ -246,6 +246,8 @@ def _member_cell(node: Node, facts: Facts, state: State) -> int | None:
     known = parts.member(owner, facts.node_text(member), name, facts)
     if known not in facts.integers and not facts.types.get(known):
         facts.integers[known] = members.integer_type(facts.types.get(owner, ""), facts.node_text(member), facts)
+    if known not in state.cells:
+        members.array_member(known, owner, facts.node_text(member), facts, state, facts.line(node))
     state.cells.setdefault(known, Unknown(f"nothing that is followed sets `{name}`", facts.line(node)))
     return known
 
@@ -402,7 +404,7 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
         held = state.cells.get(cell) if cell is not None else None
         if isinstance(held, Dim3) and cell is not None:
             part = facts.node_text(child(target, "field") or target)
-            state.cells[cell] = _with_part(held, part, as_scalar(value))
+            state.cells[cell] = evolve(held, **{part: as_scalar(value)}) if part in ("x", "y", "z") else held
             return
     if target.type == "subscript_expression":
         calls.store_element(target, value, facts, state)
@@ -415,10 +417,6 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
         set_cell(cell, value, facts, state, line, arguments.origin(facts.node_text(node), line, facts))
         if target.type != "identifier":
             calls.store_through(target, value, facts, state, known=True)
-
-
-def _with_part(held: Dim3, part: str, value: Scalar | Unknown) -> Dim3:
-    return Dim3(value if part == "x" else held.x, value if part == "y" else held.y, value if part == "z" else held.z)
 
 
 def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, origin: Origin | None = None) -> None:
@@ -450,10 +448,6 @@ def set_cell(cell: int, value: Value, facts: Facts, state: State, line: int, ori
             made = facts.root(facts.names[cell], constant, told, file_level=cell in facts.file_cells)
             value = evolve(made, dtype=value.dtype)
     state.cells[cell] = value
-
-
-def _lambda(node: Node, facts: Facts, state: State) -> Value:
-    return Lambda(node, facts.text, facts.line_override)
 
 
 def _call(node: Node, facts: Facts, state: State) -> Value:
@@ -495,8 +489,9 @@ _HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
     "call_expression": _call,
     "new_expression": _new,
     "initializer_list": _initializer,
+    "compound_literal_expression": lambda node, facts, state: constructing.literal(node, facts, state),
     "comma_expression": _comma,
-    "lambda_expression": _lambda,
+    "lambda_expression": lambda node, facts, state: Lambda(node, facts.text, facts.line_override),
     "string_literal": lambda node, facts, state: options.literal(facts.node_text(node), facts.line(node)),
     "char_literal": lambda node, facts, state: options.character(facts.node_text(node), facts.line(node)),
 }

@@ -3,10 +3,10 @@
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload.static import calls, parts
+from agent.workload.static import calls, parts, structs
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import ZERO, Content, LaunchItem, Pointer, Unknown, Value
+from agent.workload.static.values import ZERO, Content, LaunchItem, Pointer, Unknown, Value, leading
 from agent.workload.types import split_name
 
 
@@ -19,7 +19,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
         return Unknown("a broken launch", facts.line(node))
     name, template = split_name(facts.node_text(callee))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
-    values = tuple(ev.evaluate(part, facts, state) for part in given)
+    values = tuple(structs.snapshot(ev.evaluate(part, facts, state), facts, state) for part in given)
     grid, block = (calls.dim3_of(_dimension(part, facts, state)) for part in dimensions[:2])
     facts.items.append(
         LaunchItem(
@@ -36,9 +36,10 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
         )
     )
     for value in values:
-        if isinstance(value, Pointer):
-            domain = state.contents[value.memory].domain
-            parts.refill(value.memory, Content("kernel", domain), facts, state)
+        for _, held in leading(value):
+            if isinstance(held, Pointer):
+                domain = state.contents[held.memory].domain
+                parts.refill(held.memory, Content("kernel", domain), facts, state)
     return ZERO
 
 

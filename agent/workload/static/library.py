@@ -7,7 +7,19 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, number
-from agent.workload.static import arguments, calls, conversion, hints, integers, options, parts, runtime, texture_calls
+from agent.workload.static import (
+    arguments,
+    calls,
+    constructing,
+    conversion,
+    hints,
+    integers,
+    members,
+    options,
+    parts,
+    runtime,
+    texture_calls,
+)
 from agent.workload.static import evaluate as ev
 from agent.workload.static.dividing import divided
 from agent.workload.static.state import Facts, State
@@ -19,6 +31,7 @@ from agent.workload.static.values import (
     Memory,
     OtherItem,
     Pointer,
+    Record,
     Ref,
     Scalar,
     Unknown,
@@ -44,6 +57,9 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
     values = [ev.evaluate(part, facts, state) for part in given]
     if bare in ("raw_pointer_cast", "move", "forward", "float", "addressof", "string") and len(values) == 1:
         return values[0]
+    lanes = constructing.make_vector(bare, values, facts.line(node), facts, state)
+    if lanes is not None:
+        return lanes
     mathematical = integers.math_call(bare, values, facts)
     if mathematical is not None:
         return mathematical
@@ -186,6 +202,8 @@ def method(node: Node, callee: Node, given: list[Node], facts: Facts, state: Sta
                 if calls_cell is not None:
                     state.cells[calls_cell] = Unknown("a vector that grows", line)
             return ZERO
+    if isinstance(owner, Record | Ref) and not members.keeps(facts.types.get(owner.cell, ""), name, facts):
+        parts.forget(owner.cell, f"`{name}` may set it", line, facts, state)
     for value in values:
         calls.forget(value, f"`{name}` sets it", line, facts, state)
     return Unknown(f"`{name}` of an object is not followed", line)

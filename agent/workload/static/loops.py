@@ -15,7 +15,19 @@ from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import End, is_interesting, run
 from agent.workload.static.state import Facts, State
 from agent.workload.static.unrolling import unrolled
-from agent.workload.static.values import Content, Dim3, Item, LaunchItem, LoopItem, Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import (
+    Composite,
+    Content,
+    Dim3,
+    Item,
+    LaunchItem,
+    LoopItem,
+    Pointer,
+    Scalar,
+    Unknown,
+    Value,
+    memories_of,
+)
 
 
 @define
@@ -279,11 +291,10 @@ def _sized_by(turn: _Turn, facts: Facts) -> bool:
     """Whether a buffer that is launched on has a size that changes from turn to turn."""
     symbols = set(turn.symbols.values())
     for item in turn.items:
-        for value in item.arguments if isinstance(item, LaunchItem) else ():
-            if isinstance(value, Pointer):
-                nbytes = facts.memories[value.memory].nbytes
-                if not isinstance(nbytes, Unknown) and nbytes.names & symbols:
-                    return True
+        for memory in memories_of(item.arguments) if isinstance(item, LaunchItem) else ():
+            nbytes = facts.memories[memory].nbytes
+            if not isinstance(nbytes, Unknown) and nbytes.names & symbols:
+                return True
     return False
 
 
@@ -360,10 +371,7 @@ def _names(node: Node, facts: Facts) -> set[str]:
 
 
 def _launched(memory: int, items: list[Item]) -> bool:
-    return any(
-        isinstance(item, LaunchItem) and any(isinstance(v, Pointer) and v.memory == memory for v in item.arguments)
-        for item in items
-    )
+    return any(isinstance(item, LaunchItem) and memory in memories_of(item.arguments) for item in items)
 
 
 def _other_names(node: Node, turn: _Turn, moved: set[int], facts: Facts, state: State) -> bool:
@@ -387,6 +395,8 @@ def names_of_value(value: Value) -> frozenset[str]:
         return value.offset.names
     if isinstance(value, Dim3):
         return names_of_value(value.x) | names_of_value(value.y) | names_of_value(value.z)
+    if isinstance(value, Composite):
+        return frozenset[str]().union(*(names_of_value(held) for _, held in value.members))
     return frozenset()
 
 

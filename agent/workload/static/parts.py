@@ -45,6 +45,11 @@ def member(owner: int, name: str, full_name: str, facts: Facts) -> int:
     return known[name]
 
 
+def is_array(cell: int, facts: Facts) -> bool:
+    """Whether a variable is an array rather than a pointer to one."""
+    return facts.types.get(cell, "").endswith("[]")
+
+
 def all_of(owner: int, facts: Facts) -> Iterator[int]:
     """Every part of a variable or memory, and the parts of these."""
     for cell in facts.parts.get(owner, {}).values():
@@ -67,19 +72,25 @@ def refill(memory: int, content: Content, facts: Facts, state: State) -> None:
 
 def record(cell: int, value: Value, facts: Facts) -> Value:
     """The value of a variable that may be a struct: the struct itself where its members are known."""
-    return Record(cell) if isinstance(value, Unknown) and facts.parts.get(cell) else value
+    return Record(cell) if isinstance(value, Unknown) and cell in facts.parts else value
 
 
 def copy(source: int, target: int, facts: Facts, state: State) -> None:
     """``target = source`` for structs: every member, and the members of these."""
     if source == target:
         return
-    forget(target, f"`{facts.names[target]}` is set anew", None, facts, state)
+    facts.parts.setdefault(target, {})
+    forget(target, f"`{facts.names.get(target, 'it')}` is set anew", None, facts, state)
     for name, cell in list(facts.parts.get(source, {}).items()):
-        there = member(target, name, f"{facts.names[target]}.{name}", facts)
+        there = member(target, name, f"{facts.names.get(target, '')}.{name}", facts)
         facts.types[there] = facts.types.get(cell, "")
-        if cell in state.cells:
-            state.cells[there] = state.cells[cell]
+        held = state.cells.get(cell)
+        if isinstance(held, Pointer) and is_array(cell, facts):
+            memory = facts.allocate(facts.memories[held.memory], state.contents[held.memory], state)
+            copy(of_memory(held.memory), of_memory(memory), facts, state)
+            state.cells[there] = Pointer(memory, held.offset, held.element)
+        elif held is not None:
+            state.cells[there] = held
         else:
             state.cells.pop(there, None)
         copy(cell, there, facts, state)

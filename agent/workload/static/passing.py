@@ -5,9 +5,12 @@ import re
 from agent.source.document import Document
 from agent.source.kernel import Kernel, Parameter
 from agent.workload import dtypes, types
+from agent.workload.layout import LayoutError, parameter_layout
 
 
-def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str | None) -> str:
+def barred(
+    document: Document, kernel: Kernel, parameter: Parameter, dtype: str | None, template: tuple[str, ...] = ()
+) -> str:
     """Why no launch can be written for a parameter of the element type ``dtype``; empty where one can.
 
     ``dtype`` is None for a type that is no number, vector or struct of plain members in this file.
@@ -17,17 +20,31 @@ def barred(document: Document, kernel: Kernel, parameter: Parameter, dtype: str 
         return f"{what} as a pointer to pointers, and these are not followed: put the arrays into one and pass that"
     if types.is_texture(parameter):
         return ""
-    if parameter.pointer_depth or (dtype is not None and dtypes.base(dtype)[1] == 1 and not dtypes.is_raw(dtype)):
+    if parameter.pointer_depth or (dtype is not None and dtypes.is_scalar(dtype)):
         return ""
-    held = f"{what}, a `{parameter.type}`, by value, and only numbers can be passed so"
+    try:
+        parameter_layout(document, kernel, parameter, template)
+    except LayoutError as error:
+        return (
+            f"{what}, a `{parameter.type}`, by value: {error.message}; {_instead(document, kernel, parameter, dtype)}"
+        )
+    return ""
+
+
+def _instead(document: Document, kernel: Kernel, parameter: Parameter, dtype: str | None) -> str:
     if parameter.element in {template.name for template in kernel.template}:
         return (
-            f"{held}: have the kernel make its own (`{parameter.element} {parameter.name};` in its body), "
+            f"have the kernel make its own (`{parameter.element} {parameter.name};` in its body), "
             "or pass the numbers in it"
         )
     if dtype is None and not _is_defined(document, parameter.element):
-        return f"{held}, of types that this file tells: write it as `int`, `float` or the like, or pass its members"
-    return f"{held}: make those of its members that the kernel uses parameters of their own"
+        return "write it as `int`, `float` or the like, or pass its members"
+    return "make those of its members that the kernel uses parameters of their own"
+
+
+def counts_arrays(document: Document, element: str) -> bool:
+    """Whether a pointer to ``element`` steps over whole arrays."""
+    return re.search(rf"\btypedef\b[^;]*\b{re.escape(element)}\s*\[".encode(), document.text) is not None
 
 
 def _is_defined(document: Document, name: str) -> bool:

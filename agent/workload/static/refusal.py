@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent.source.document import Document
-from agent.source.kernel import Kernel
+from agent.source.kernel import Kernel, Parameter
 from agent.workload import types
 from agent.workload.errors import NoWorkload
 from agent.workload.expression import name as name_of
 from agent.workload.expression import number
+from agent.workload.layout import LayoutError, Struct, parameter_layout
 from agent.workload.plan import Launch, Plan
-from agent.workload.static import contents, passing
+from agent.workload.static import contents, passing, structs
 from agent.workload.static.draft import draft_text
 from agent.workload.static.usage import usage
 from agent.workload.textures import SURFACE, Texture
@@ -75,12 +76,33 @@ def unlaunchable(document: Document, kernel: Kernel) -> NoWorkload | None:
     return _unlaunchable(kernel, barred) if barred else None
 
 
+def _struct(document: Document, kernel: Kernel, parameter: Parameter) -> Struct | None:
+    """The layout of a parameter that is a struct by value, where it is known."""
+    if parameter.pointer_depth or types.is_texture(parameter):
+        return None
+    try:
+        layout = parameter_layout(document, kernel, parameter, ())
+    except LayoutError:
+        return None
+    return layout if isinstance(layout, Struct) else None
+
+
 def blank_draft(document: Document, kernel: Kernel) -> str:
     """A directive for a kernel that nothing launches: everything that only the user knows is a blank."""
     hole = name_of(BLANK)
     buffers, arguments, textures = [], [], []
     how = usage(document, kernel)
     for parameter in kernel.parameters:
+        if (layout := _struct(document, kernel, parameter)) is not None:
+            told, pointers = structs.blank(layout, parameter.name, hole)
+            arguments.append(told)
+            for name, held in pointers:
+                dtype = types.c_dtype(document, held.element) or "f32"
+                access = Access.IN if held.const else Access.INOUT
+                buffers.append(
+                    Buffer(name, dtype, hole, access, contents.plain(dtype), Origin("signature", kernel.line))
+                )
+            continue
         arguments.append(name_of(parameter.name))
         if kind := types.is_texture(parameter):
             below = f"{parameter.name}_texels"
@@ -99,7 +121,8 @@ def blank_draft(document: Document, kernel: Kernel) -> str:
             buffers.append(
                 Buffer(parameter.name, dtype, hole, access, contents.plain(dtype), Origin("signature", kernel.line))
             )
-    scalars = [p for p in kernel.parameters if not p.pointer_depth and not types.is_texture(p)]
+    numbers = [p for p, told in zip(kernel.parameters, arguments, strict=True) if told.op == "name"]
+    scalars = [p for p in numbers if not p.pointer_depth and not types.is_texture(p)]
     constants = tuple(Constant(p.name, hole, Origin("signature", kernel.line)) for p in scalars)
     one = number(1)
     launch = Launch(kernel.qualified_name, (hole, one, one), (hole, one, one), number(0), tuple(arguments))

@@ -16,6 +16,7 @@ from agent.source.kernel import Kernel
 from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
 from agent.source.nodes import field as child
 from agent.workload import types
+from agent.workload.static import struct_use
 from agent.workload.static.deciding import decided
 
 
@@ -34,7 +35,8 @@ class Indexing:
 class Usage:
     """Parameters (and symbols) that are read, those written, and who indexes whom. ``bounds`` hold loop bounds, the
     values of ``turning`` decide whether a loop goes on, those of ``deciding`` any branch that is followed, or one that
-    may be: they are handed to a function."""
+    may be: they are handed to a function. ``members`` are the paths of pointers in structs that are looked at,
+    ``mentioned`` all paths that are named, ``structs`` the parameters that they begin with."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -42,6 +44,18 @@ class Usage:
     bounds: frozenset[str]
     turning: frozenset[str] = frozenset()
     deciding: frozenset[str] = frozenset()
+    members: frozenset[str] = frozenset()
+    mentioned: frozenset[str] = frozenset()
+    structs: frozenset[str] = frozenset()
+
+    def role(self, name: str) -> tuple[bool, bool]:
+        """Whether a parameter, or a pointer in a struct, is read and written; both where it is not looked at."""
+        known = "." not in name or name in self.members
+        return (name in self.read, name in self.written) if known else (True, True)
+
+    def uses(self, path: str) -> bool:
+        """Whether a member of a struct is named, or its struct is not looked at."""
+        return path.split(".")[0].split("[")[0] not in self.structs or struct_use.touched(path, self.mentioned)
 
 
 @define
@@ -61,7 +75,11 @@ class _Body:
 def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset()) -> Usage:
     """How ``kernel`` uses its pointer parameters and the ``extra`` names (device symbols)."""
     pointers = {p.name for p in kernel.parameters if p.pointer_depth or types.is_texture(p)} | extra
-    const = frozenset(p.name for p in kernel.parameters if p.const)
+    inside = struct_use.paths(document, kernel)
+    pointers |= inside.pointers.keys()
+    const = frozenset(p.name for p in kernel.parameters if p.const) | {
+        path for path, constant in inside.pointers.items() if constant
+    }
     try:
         node = child(kernel_node(document, kernel), "body")
     except SourceError:
@@ -73,10 +91,23 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
         return Usage(everything, everything - const, (), frozenset(), everything, everything)
     _find_aliases(node, body)
     read, written = _accesses(node, body)
+    mentioned = struct_use.seen(node, inside, body.text)
+    handed_on = {path for path in inside.pointers if _within(path, mentioned & inside.structs)}
+    read, written = read | handed_on, written | handed_on
     _find_taints(node, body)
     indexing, bounds = _indexing(node, body)
     told = decided(node, body.aliases, _held(node, body), body.text)
-    return Usage(frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), *told)
+    members = frozenset(inside.pointers)
+    turning, deciding = told[0], told[1] | handed_on
+    return Usage(
+        frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), turning, deciding, members, mentioned,
+        inside.roots,
+    )  # fmt: skip
+
+
+def _within(path: str, structs: frozenset[str]) -> bool:
+    """Whether a path lies in a struct that is handed on as a whole."""
+    return any(path.startswith(f"{one}.") for one in structs)
 
 
 def _subscripted(node: Node, body: _Body) -> Iterator[tuple[str, int]]:
@@ -127,6 +158,8 @@ def pointer_root(node: Node, aliases: dict[str, str], text: bytes) -> str | None
     """The parameter that a pointer expression starts from."""
     if node.type == "identifier":
         return aliases.get(text_of(text, node))
+    if node.type == "field_expression":
+        return aliases.get(struct_use.path_of(node, text))
     if node.type in ("parenthesized_expression", "cast_expression"):
         return pointer_root(node.named_children[-1], aliases, text)
     if node.type == "binary_expression":
@@ -151,10 +184,10 @@ def _accesses(node: Node, body: _Body) -> tuple[set[str], set[str]]:
     read: set[str] = set()
     written: set[str] = set()
     for part in walk(node):
-        if part.type != "identifier" or body.of(part) not in body.aliases:
+        name = pointer_root(part, body.aliases, body.text) if part.type in ("identifier", "field_expression") else None
+        if name is None:
             continue
         reads, writes = _context(part, body)
-        name = body.aliases[body.of(part)]
         read |= {name} if reads else set()
         written |= {name} if writes else set()
     return read, written

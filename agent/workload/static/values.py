@@ -1,5 +1,7 @@
 """What host variables hold while host code is read: expressions over root numbers, pointers into allocations, grids."""
 
+from collections.abc import Iterable, Iterator
+
 from attrs import field, frozen
 from tree_sitter import Node
 
@@ -66,6 +68,15 @@ class Record:
 
 
 @frozen
+class Composite:
+    """A struct as it was when it was passed: its members by name, elements of arrays by number. ``type`` is as written,
+    or empty."""
+
+    type: str
+    members: "tuple[tuple[str, Value], ...]"
+
+
+@frozen
 class Dim3:
     x: "Scalar | Unknown"
     y: "Scalar | Unknown"
@@ -107,7 +118,7 @@ class Shown:
 
 
 Value = (
-    Unknown | Scalar | Pointer | Ref | Record | Text | Lambda | Dim3 | Properties | Distribution | Random
+    Unknown | Scalar | Pointer | Ref | Record | Composite | Text | Lambda | Dim3 | Properties | Distribution | Random
     | Channels | Shown
 )  # fmt: skip
 
@@ -119,6 +130,21 @@ class Laid:
     dtype: str
     extents: tuple[Expression, ...]
     layered: bool
+
+
+def leading(value: Value, path: str = "") -> Iterator[tuple[str, Pointer | Shown]]:
+    """The pointers and objects that are handed on by a value, each with the path under which a kernel finds it: that of
+    the parameter, or of a member in it."""
+    if isinstance(value, Composite):
+        for name, held in value.members:
+            yield from leading(held, f"{path}.{name}")
+    elif isinstance(value, Pointer | Shown):
+        yield path, value
+
+
+def memories_of(values: Iterable[Value]) -> set[int]:
+    """What the pointers among values lead to, those in structs included."""
+    return {held.memory for value in values for _, held in leading(value)}
 
 
 @frozen

@@ -162,7 +162,7 @@ POINTER = struct.pack("<Q", 0x7000)
         ({"cluster": (2, 1, 1)}, SOURCE, "clusters of"),
         ({}, SOURCE.replace("int n, ", ""), "passes 4 arguments, and the file's kernel takes 3"),
         ({}, SOURCE.replace("const float* x", "const float** x"), "pointer to pointers"),
-        ({}, "struct P { float* p; };\n" + SOURCE.replace("int n", "P n"), "pointers inside of it are not followed"),
+        ({}, "struct P { float* p; };\n" + SOURCE.replace("int n", "P n"), "are not read off them"),
         ({}, SOURCE.replace("int n", "long n"), "has 8 bytes in this file, and 4 were passed"),
         ({}, SOURCE.replace("int n", "float* n"), "passed in 4 bytes, which are no address"),
     ],
