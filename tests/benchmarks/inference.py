@@ -32,7 +32,7 @@ _HOST = (".cpp", ".cc", ".c")
 _LAUNCH = re.compile(r"(\w+)\s*(?:<[^;{}]*?>)?\s*<<<")
 
 CAUSES = (
-    ("a struct, or pointers to pointers, as an argument", r"by value, and only|pointer to pointers"),
+    ("a struct, or pointers to pointers, as an argument", r"by value: |pointer to pointers"),
     ("the launch is not found or not reached", r"nothing in this file launches|is not reached|branch of `#if`"),
     ("the launch cannot run as read", r"cannot run"),
     ("read from a file or a stream", r"f?scanf|fread|getline|read from a stream|ifstream|sets it"),
