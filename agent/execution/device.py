@@ -149,7 +149,8 @@ class Fault:
 class LineCounters:
     """Counts for one source line of one kernel, summed over the warps that ran.
 
-    ``requests``: warp-wide global loads, stores and atomics (those of constant memory are none); ``sectors``: 32-byte sectors they touched;
+    ``requests``: warp-wide global loads, stores and atomics (those of constant memory are none);
+    ``sectors``: 32-byte sectors they touched;
     ``ideal_sectors``: the fewest for the bytes asked. ``shared_requests``/``wavefronts``: warp-wide shared accesses
     and the passes they took (conflict-free when equal, for accesses of up to 4 bytes a lane). ``instructions`` counts
     warp-instructions, ``thread_instructions`` active lanes. ``branches``/``divergent``: warp-level branches and those

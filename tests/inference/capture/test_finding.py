@@ -130,7 +130,10 @@ def test_a_compiler_that_cannot_says_why(bare: Path) -> None:
     assert list(building.folder().iterdir()) == []
 
 
-MAKES = 'while [ "$1" != -o ]; do [ $# = 0 ] && exit 0; shift; done; echo made >> "$2"; echo . >> "$(dirname "$0")/count"'
+MAKES = (
+    'while [ "$1" != -o ]; do [ $# = 0 ] && exit 0; shift; done; '
+    'echo made >> "$2"; echo . >> "$(dirname "$0")/count"'
+)
 
 
 def test_the_recorder_is_built_once_for_what_it_is_made_of(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
