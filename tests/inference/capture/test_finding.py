@@ -131,8 +131,7 @@ def test_a_compiler_that_cannot_says_why(bare: Path) -> None:
 
 
 MAKES = (
-    'while [ "$1" != -o ]; do [ $# = 0 ] && exit 0; shift; done; '
-    'echo made >> "$2"; echo . >> "$(dirname "$0")/count"'
+    'while [ "$1" != -o ]; do [ $# = 0 ] && exit 0; shift; done; echo made >> "$2"; echo . >> "$(dirname "$0")/count"'
 )
 
 
