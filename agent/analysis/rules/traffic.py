@@ -64,6 +64,8 @@ class Request:
     @property
     def by_number(self) -> bool:
         """Whether the distance between lanes is bad by numbers alone, and not by the length of a row."""
+        if self.slope is not None and self.slope.constant is None:
+            return False
         return not self.pitches or (self.step or 0) > self.part.bytes
 
 

@@ -102,6 +102,9 @@ class View:
         x, y, z = self.block
         if x is not None and y is not None and z is not None:
             return ((x, y, z),) if 0 < x * y * z <= 1024 and min(x, y, z) > 0 else ()
+        told = {one.block for one in self.launches if one.threads is not None and 0 < one.threads <= 1024}
+        if self.launches and len(told) == len({one.block for one in self.launches}):
+            return tuple((int(a or 1), int(b or 1), int(c or 1)) for a, b, c in sorted(told, key=str))
         if self.axes <= {"x"}:
             return ((x if x is not None and 0 < x <= 1024 else 256, 1, 1),)
         given = USUAL if self.axes <= {"x", "y"} else USUAL_OF_THREE
