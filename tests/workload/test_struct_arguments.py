@@ -220,3 +220,8 @@ def test_another_size_is_refused_by_the_emulator(built: Build) -> None:
     short = evolve(step, arguments=(evolve(step.arguments[0], nbytes=88), step.arguments[1]))
     answer, _ = run(built, short, {"x": np.zeros(600, np.float32), "y": np.zeros(300, np.float32)})
     assert "has 80 bytes, the argument 88" in answer.message
+
+
+def test_a_bound_launch_survives_the_wire() -> None:
+    (step,) = bound(f"launch k<<<2, 256>>>({WHOLE}, 1)").steps
+    assert decode(encode(step), BoundLaunch) == step
