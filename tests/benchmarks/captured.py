@@ -41,7 +41,8 @@ from agent.source.document import Document, read
 from agent.source.kernel import Kernel
 from agent.workload import dtypes
 from agent.workload.bind import bind
-from agent.workload.binding import Bound, BoundBuffer, BoundLaunch, PointerArgument, ValueArgument
+from agent.workload.binding import Argument as Planned
+from agent.workload.binding import Bound, BoundBuffer, BoundLaunch, PointerArgument, RecordArgument, ValueArgument
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.static import infer
 from agent.workload.workload import Access
@@ -251,17 +252,19 @@ def compare(bound: Bound, launch: Launch, kernel: Kernel) -> tuple[int, tuple[st
 Value = tuple[str, object, object]
 
 
-def _values(
-    name: str, inferred: PointerArgument | ValueArgument, real: Argument, buffers: dict[str, BoundBuffer]
-) -> list[Value]:
+def _values(name: str, inferred: Planned, real: Argument, buffers: dict[str, BoundBuffer]) -> list[Value]:
+    """Of a struct its numbers: what its pointers point to is not recorded. Textures are not compared."""
+    if isinstance(inferred, RecordArgument):
+        size = (f"bytes of {name}", inferred.nbytes, len(real.data))
+        numbers = [(one.offset, one.held) for one in inferred.members if isinstance(one.held, ValueArgument)]
+        parts = [
+            (at, one, real.data[at : at + dtypes.size_of(one.dtype)]) for at, one in numbers if one.dtype != "bf16"
+        ]
+        return [size, *(_number(f"{name} + {at}", one, part) for at, one, part in parts)]
     if isinstance(inferred, ValueArgument):
-        if inferred.dtype == "bf16":
-            return []
-        kind = np.dtype(dtypes.numpy_dtype(inferred.dtype))
-        told = np.array([inferred.value]).astype(kind)
-        seen = np.frombuffer(real.data, kind) if len(real.data) == kind.itemsize else None
-        same = seen is not None and seen.tobytes() == told.tobytes()
-        return [(name, told[0], told[0] if same else seen if seen is None else seen[0])]
+        return [] if inferred.dtype == "bf16" else [_number(name, inferred, real.data)]
+    if not isinstance(inferred, PointerArgument):
+        return []
     buffer = buffers[inferred.buffer]
     if real.memory is None:
         return [(name, f"a buffer of {buffer.nbytes} bytes", "no allocation")]
@@ -270,6 +273,14 @@ def _values(
         (f"offset of {name}", inferred.offset, real.memory.offset),
         *_contents(name, buffer, real.memory),
     ]
+
+
+def _number(name: str, inferred: ValueArgument, data: bytes) -> Value:
+    kind = np.dtype(dtypes.numpy_dtype(inferred.dtype))
+    told = np.array([inferred.value]).astype(kind)
+    seen = np.frombuffer(data, kind) if len(data) == kind.itemsize else None
+    same = seen is not None and seen.tobytes() == told.tobytes()
+    return (name, told[0], told[0] if same else seen if seen is None else seen[0])
 
 
 def _contents(name: str, buffer: BoundBuffer, memory: Memory) -> Iterator[Value]:
