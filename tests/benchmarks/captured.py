@@ -258,8 +258,6 @@ def _values(name: str, inferred: Planned, real: Argument, buffers: dict[str, Bou
         size = (f"bytes of {name}", inferred.nbytes, len(real.data))
         numbers = [(one.offset, one.held) for one in inferred.members if isinstance(one.held, ValueArgument)]
         parts = [(at, one, real.data[at : at + dtypes.size_of(one.dtype)]) for at, one in numbers]
-            (at, one, real.data[at : at + dtypes.size_of(one.dtype)]) for at, one in numbers if one.dtype != "bf16"
-        ]
         return [size, *(_number(f"{name} + {at}", one, part) for at, one, part in parts if one.dtype != "bf16")]
     if isinstance(inferred, ValueArgument):
         return [] if inferred.dtype == "bf16" else [_number(name, inferred, real.data)]
