@@ -16,8 +16,6 @@ WEIGHTY = 0.05
 IDLE = 0.25
 """The share of a kernel's lanes that must be idle at one line to be worth a word."""
 
-CLEAN = 1.25
-"""Up to so many times what would do, a line is as good as it gets."""
 
 WARP = 32
 
@@ -137,16 +135,6 @@ def _idle(counts: LineCounts) -> Iterator[Bad]:
 
 def _idle_lanes(line: CountedLine) -> int:
     return WARP * line.instructions - line.lanes
-
-
-def is_clean(counts: LineCounts, number: int, shared: bool) -> bool:
-    """Whether a line was run and its accesses (to shared or to global memory) cost no more than they must."""
-    line = next((one for one in counts.lines if one.number == number), None)
-    if line is None:
-        return False
-    if shared:
-        return 0 < line.passes <= CLEAN * line.shared_requests * line.ideal_passes
-    return 0 < line.sectors <= CLEAN * line.ideal_sectors
 
 
 def _number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.evaluation.line_costs import CountedLine, LineCounts, bad_lines, is_clean
+from agent.evaluation.line_costs import CountedLine, LineCounts, bad_lines
 from agent.evaluation.line_counts import count_lines
 from agent.evaluation.setting import Setting
 from agent.execution.compiler.result import Options
@@ -60,14 +60,6 @@ def test_each_line_is_counted_as_it_is_by_hand() -> None:
     found = [(bad.line, bad.words) for bad in bad_lines(counts)]
     assert found == [(5, "32 sectors per request (4 would do)"), (10, "32 passes per shared access (1 would do)")]
     assert counts.where == "counted in the emulator: 9 blocks of 256 threads of k at the only size"
-
-
-def test_what_is_clean_contradicts_a_fear_and_what_was_not_run_does_not() -> None:
-    counts = counted(TEXT)
-    assert isinstance(counts, LineCounts)
-    assert is_clean(counts, 6, shared=False) and not is_clean(counts, 5, shared=False)
-    assert is_clean(counts, 11, shared=True) and not is_clean(counts, 10, shared=True)
-    assert not is_clean(counts, 6, shared=True) and not is_clean(counts, 2, shared=False)
 
 
 def test_local_arrays_and_idle_lanes() -> None:
