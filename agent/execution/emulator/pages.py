@@ -97,7 +97,9 @@ zeros, as its instruction says.
   sums are its own: the two differ by at most a few units of the weights' last bit, 1/256 of how far the texels are
   apart along each axis. Fetches of floats count as inexact (`Answer.inexact`).
 - What the guide leaves open: a coordinate that is no number is 0 here, channels that a texture has not are 0, a layer
-  beyond the last is the last.
+  beyond the last is the last. An H200 does the same. It rounds otherwise right between two weights of the filter, and
+  where a surface is clamped it clamps each channel by itself: beyond the last texel every channel is the last one of
+  that texel there, and the texel as it is here.
 - An object that does not suit the instruction (other dimensions, whole numbers read as floats, `tex1D` of linear
   memory) is refused by name, as a card gives something for it that nobody has written down.
 - A texture sees its buffer as it is. A card has copied an array before the launch, and keeps what it has read: where a
