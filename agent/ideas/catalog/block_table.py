@@ -1,4 +1,4 @@
-"""Work out once a block what every thread works out in each turn of a loop."""
+"""Work out once a block what is the same for all its threads: terms of a loop, and tables that each thread fills."""
 
 from agent.analysis.syntax import text
 from agent.ideas.blocktable.site import Table, tables
@@ -6,6 +6,8 @@ from agent.ideas.blocktable.write import tabled
 from agent.ideas.idea import Expectation, Scope
 from agent.ideas.registry import Match, Refusal, Variant, catalogued
 from agent.ideas.rewriting import source_text
+from agent.ideas.tables.match import filled_once
+from agent.ideas.tables.site import table
 from agent.ideas.view import View
 
 EXAMPLE = """\
@@ -30,12 +32,15 @@ __global__ void smooth(const float* x, float* y, int n, int taps, float spread) 
 
 @catalogued(
     name="block-table",
-    title="Work out once a block what every thread works out in each turn of a loop",
+    title="Work out once a block what is the same for all its threads",
     rationale=(
         "A power, an exponential or a sine is ten to fifty instructions. Where its arguments hang on a loop's counter "
         "and on values that are the same for all threads, every thread works out the same numbers, turn for turn, and "
         "the compiler cannot see beyond one thread. A block's threads can share the turns between them and keep the "
-        "values in shared memory: a turn then takes one load, which all lanes of a warp get at once."
+        "values in shared memory: a turn then takes one load, which all lanes of a warp get at once. An array of a "
+        "thread's own that all threads fill alike and read at places which only the data know is such a table already: "
+        "it cannot stay in registers, and every thread writes its own copy to local memory, which is memory of the "
+        "card behind L1."
     ),
     needs=(
         "a call of such a function in one or two loops that count up by one, between bounds that are the same for the "
@@ -43,14 +48,23 @@ __global__ void smooth(const float* x, float* y, int n, int taps, float spread) 
         "arguments that hang on the counters and on parameters or locals that keep their value, and on no memory",
         "a place before any thread leaves where all of that is known",
         "a table of 16 KiB at most at the declared sizes; turns beyond it are worked out as before",
+        "or a local array of 8 elements to 8 KB, of the kernel or of a device function that it calls, declared at the "
+        "top of the body and filled right there from constants, its own variables and (in the kernel) scalar "
+        "parameters, and after that only read, element by element, at an index that the compiler does not know",
     ),
-    effect="instructions in the loop; one barrier more",
-    risk="shared memory may limit how many blocks an SM holds; a loop that few threads enter gains nothing",
+    effect="instructions in the loop, or stores to local memory; one barrier more",
+    risk=(
+        "shared memory may limit how many blocks an SM holds; a loop that few threads enter gains nothing; a local "
+        "table is filled by one thread, for which the block waits"
+    ),
     example=EXAMPLE,
 )
 def block_table(view: View) -> Match | Refusal:
+    own = table(view)
+    if not isinstance(own, str):
+        return filled_once(view, own)
     found = tables(view)
-    return Refusal(found) if isinstance(found, str) else _match(view, found)
+    return Refusal(f"{found}; {own}") if isinstance(found, str) else _match(view, found)
 
 
 def _match(view: View, found: tuple[Table, ...]) -> Match:

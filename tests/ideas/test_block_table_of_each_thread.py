@@ -6,7 +6,7 @@ import pytest
 from agent.ideas.idea import Scope
 from tests.ideas.running import Array, ask, candidates, diff, refusal, rewritten, run
 
-NAME = "table-once-a-block"
+NAME = "block-table"
 
 FILLED = """\
 float level = 0.0f;
