@@ -16,6 +16,8 @@ WEIGHTY = 0.05
 IDLE = 0.25
 """The share of a kernel's lanes that must be idle at one line to be worth a word."""
 
+CLEAN = 1.25
+"""Up to so many times what would do, a line is as good as it gets."""
 
 WARP = 32
 
