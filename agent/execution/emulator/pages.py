@@ -142,18 +142,19 @@ somebody looks at or that add floats, instructions whose rule has no form for on
 nearest, conversions of f64 to halves), buffers too large to be made whole, and whatever is counted, shadowed or probed.
 Without `llvmlite` NumPy runs everything.
 
-Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30), in million thread-instructions per
-second of processor time (compiled: times two cores, compiling left out, which took 0.2 to 0.3 s a kernel):
+Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30, other light work on the machine), in million
+thread-instructions per second: of processor time (compiled: times two cores), and for compiled code by the clock;
+compiling left out, which took 0.2 to 0.3 s a kernel:
 
-| | NumPy | compiled |
-|---|---|---|
-| naive 256^3 matrix product, unchecked | 856 | 3129 |
-| the same, all checks | 787 | 2835 |
-| tiled 256^3 matrix product, unchecked | 709 | 2263 |
-| the same, all checks | 586 | 2089 |
-| sparse product with rows of 1 to 40, unchecked | 292 | 2119 |
-| the same, all checks | 228 | 1989 |
-| the same with four times the threads | 267 | 2079 |
+| | NumPy | compiled | compiled, by the clock |
+|---|---|---|---|
+| naive 256^3 matrix product, unchecked | 912 | 2690 | 2199 |
+| the same, all checks | 862 | 2800 | 2572 |
+| tiled 256^3 matrix product, unchecked | 811 | 1820 | 1460 |
+| the same, all checks | 712 | 1529 | 1400 |
+| sparse product with rows of 1 to 40, unchecked | 369 | 2321 | 1213 |
+| the same, all checks | 361 | 2157 | 1144 |
+| the same with four times the threads | 259 | 2027 | 1281 |
 
 ## Launches
 
