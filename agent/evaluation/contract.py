@@ -165,9 +165,21 @@ def _prober(bench: Bench, checker: Device) -> Callable[[Sizes], _Probe]:
         before = runs.contents(bound, runs.case(sizes, family, runs.draw_seed()))
         answer = runs.run(bench.setting, bench.build, before, checks=ALL_CHECKS, device=checker, seconds=PROBE_SECONDS)
         hold(bench.workload, answer, sizes)
+        _only_outputs(bound, answer)
         return _Probe(dict(sizes), answer, _full(bound, answer))
 
     return probe
+
+
+def _only_outputs(bound: Bound, answer: Answer) -> None:
+    """Raises WorkloadError where the original writes what its workload takes for an input: nobody would compare it."""
+    for buffer in bound.buffers:
+        marks = (answer.written or {}).get(buffer.name)
+        if buffer.access is Access.IN and not buffer.scratch and marks is not None and marks.any():
+            raise WorkloadError(
+                f"the original writes {buffer.name}, which its workload has as `in`: state it as `out` or `inout` in a "
+                "directive above the kernel, or what is written there would not be compared"
+            )
 
 
 def _full(bound: Bound, answer: Answer) -> frozenset[str]:

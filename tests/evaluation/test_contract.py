@@ -466,3 +466,30 @@ def test_threads_that_leave_before_a_barrier_are_told_and_break_nothing() -> Non
     assert "threads leave before barriers that their warps come to" in contract.summary
     whole = found(GUARDED.replace("if (i >= n) return;", "").replace("n = 1000", "n = 1024 multiple 64")).contract
     assert not whole.broken and "leave" not in whole.summary
+
+
+HIDDEN_OUTPUT = """
+// cuda-lsp: workload
+//   size     n = 4096
+//   buffer   x: f32[n] in
+//   buffer   y: f32[n] in
+//   buffer   z: f32[n] out
+//   launch   both<<<(n + 127) / 128, 128>>>(x, y, z, n)
+struct Place { float* at; };
+__global__ void both(const float* x, float* y, float* z, int n) {
+    Place place = {y};
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < n) {
+        place.at[i] = 2 * x[i];
+        z[i] = x[i];
+    }
+}
+"""
+
+
+def test_an_input_that_the_original_writes_is_asked_about() -> None:
+    """Else a rewrite that leaves it out is right, and the original itself wrong."""
+    program, workload = original(HIDDEN_OUTPUT)
+    failure = prepare(program, workload, setting())
+    assert isinstance(failure, Failure) and failure.kind == "workload"
+    assert failure.message.startswith("the original writes y, which its workload has as `in`: state it as `out`")

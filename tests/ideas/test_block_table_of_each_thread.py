@@ -64,6 +64,23 @@ def test_of_the_kernel(fill: str, line_end: str) -> None:
     assert "+    if (threadIdx.x == 0) {" in [line.rstrip() for line in added]
 
 
+@pytest.mark.parametrize("together", ["    ", ""])
+def test_a_table_before_all_else(together: str) -> None:
+    """What is put at the kernel's beginning and what goes from there are one change."""
+    text = kernel(OWN)
+    table = "    " + OWN + "\n"
+    above = text.replace(table, "").replace(
+        "float step) {\n", "float step) {" + ("\n" + table if together else " " + OWN + "\n")
+    )
+    request = ask(above)
+    (made,) = candidates(request, NAME)
+    for n in (1, 95, 1000):
+        found = run(rewritten(request, made), request.workload, {"x": given(n)}, n=n)["y"]
+        np.testing.assert_array_equal(found, RAMP[given(n)])
+    lines = made.code.split("\n")
+    assert "    __shared__ float ramp[32];" in lines or not together
+
+
 DEVICE = """\
 __device__ void store(float to[][2], int at, float value) {
     to[at][0] = value;
@@ -108,6 +125,9 @@ REFUSED = {
     OWN.replace("32", "4096"): "more than a block should give",
     OWN + "\n    ramp[x[i]] = 1.0f;": "which need not be the same for every thread",
     OWN + "\n    float* at = ramp;": "used by more than subscripts",
+    OWN + "\n    float& at = ramp[x[i]]; at = 2.0f;": "used by more than subscripts",
+    OWN + "\n    auto&& at = (i > 7 ? ramp[x[i]] : ramp[0]);": "used by more than subscripts",
+    OWN + "\n    (i > 7 ? ramp[x[i]] : ramp[0]) = 3.0f;": "used by more than subscripts",
     OWN + "\n    level += 1.0f;\n    y[i] = level;": "is used after ramp was filled",
     "float ramp[32] = {1.0f};": "no thread fills an array",
 }

@@ -90,6 +90,10 @@ int column = 0;
 
 
 REFUSED = {
+    COUNT
+    + "\n    for (int j = 0; j < 9; ++j) { int& c = count[x[j * n + i]]; c += 1; int* p = &c; p[0] += 0; }\n    "
+    + BEST: "used by more than subscripts",
+    COUNT + "\n    for (int j = 0; j < 9; ++j) bump(count[x[j * n + i]]);\n    " + BEST: "used by more than subscripts",
     f"{COUNT}\n    for (int j = 0; j < 9; ++j) count[j % 8] += x[j * n + i];\n    top[i] = 0;": "the same element",
     # counted in a branch that only some threads take: its variable still runs alike in them
     "int k;\n    if (x[i] > 3) {\n        int sums[9];\n        for (k = 0; k < 9; ++k) sums[k] = x[k * n + i];\n"

@@ -111,3 +111,18 @@ NOT = {
 def test_it_says_why_every_turn_sends_one(case: str) -> None:
     body, words = NOT[case]
     assert words in refusal(ask(kernel(body)), NAME)
+
+
+def test_a_value_becomes_what_the_cell_is_before_it_is_added() -> None:
+    """atomicAdd on an int adds 0 for -0.75f, and 3 for 3.9f; so does a thread for itself."""
+    body = ROW + EACH + "atomicAdd(&bins[threadIdx.x], data[i * m + c] > 60 ? -0.75f : 3.9f);"
+    request = ask(kernel(body, bins="i32", type="int"))
+    made = candidates(request, NAME)[0]
+    assert "(int)(data[i * m + c] > 60 ? -0.75f : 3.9f)" in made.code
+    n, m = 200, 4
+    data = np.random.default_rng(3).integers(0, BINS, n * m).astype(np.int32)
+    given = {"data": data, "bins": np.zeros(BINS, np.int32), "out": np.zeros(n, np.float32)}
+    found = run(rewritten(request, made), request.workload, given, n=n, m=m)["bins"]
+    wanted = np.zeros(BINS, np.int64)
+    np.add.at(wanted, np.arange(n) % 64, np.where(data.reshape(n, m) > 60, 0, 3).sum(1))
+    np.testing.assert_array_equal(found, wanted)

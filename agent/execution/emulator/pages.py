@@ -142,7 +142,7 @@ somebody looks at or that add floats, instructions whose rule has no form for on
 nearest, conversions of f64 to halves), buffers too large to be made whole, and whatever is counted, shadowed or probed.
 Without `llvmlite` NumPy runs everything.
 
-Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30, other light work on the machine), in million
+Measured by `python -m tests.benchmarks emulator` on 2 x AMD EPYC (2026-11-30, other light work beside it), in million
 thread-instructions per second: of processor time (compiled: times two cores), and for compiled code by the clock;
 compiling left out, which took 0.2 to 0.3 s a kernel:
 

@@ -9,7 +9,9 @@ from agent.analysis.accesses import Access
 from agent.analysis.guards import guards
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import arguments, bare, descendants, statements, text
+from agent.analysis.types import type_of
 from agent.analysis.values import value
+from agent.analysis.widths import integer_type
 from agent.ideas.atomics.site import Atomics, atomics
 from agent.ideas.gridloop.site import GridLoop, grid_loop
 from agent.ideas.gridloop.write import in_loop, with_fewer_blocks
@@ -19,6 +21,7 @@ from agent.ideas.reduction.write import styled
 from agent.ideas.rewriting import Rewrite, fresh_local, fresh_name, insert_after, insert_before, replace, source_text
 from agent.ideas.view import View
 from agent.source.edits import Edit
+from agent.workload.dtypes import from_c_type, is_float
 
 FOLDS = {
     "atomicAdd": ("sum", "+"),
@@ -133,7 +136,7 @@ def once_a_block(view: View, found: Totals, blocks: int | None) -> Rewrite:
             helpers[shape] = fresh_name(styled(f"block_{op}", view), view.document, *helpers.values())
         own = fresh_local(styled(f"own_{one.root.name}", view), view.document, view.kernel)
         before.append(f"{one.root.type} {own} = {NEUTRAL.get((op, one.root.type), '0')};")
-        edits += [_kept(view, call, own, one.function) for call in one.calls]
+        edits += [folded(view, one, call, own) for call in one.calls]
         after.append(f"{own} = {helpers[shape]}({own});")
         after.append(f"if (threadIdx.x == 0) {one.function}({source_text(view.document, target)}, {own});")
     lead = "// One atomic for each block, instead of one for each element.\n" + "\n".join(before)
@@ -144,12 +147,30 @@ def once_a_block(view: View, found: Totals, blocks: int | None) -> Rewrite:
     return Rewrite(tuple(_around(view, lead, after, edits)), made, plan)
 
 
-def _kept(view: View, call: Access, own: str, function: str) -> Edit:
-    given = arguments(call.node)[1]
+def folded(view: View, one: Atomics, call: Access, own: str) -> Edit:
+    """The atomic as a fold into ``own``. A value of another type becomes the cell's first, as it does for the atomic:
+    ``atomicAdd(&count, 0.75f)`` adds nothing to an ``int``."""
+    given, kind = arguments(call.node)[1], one.root.type
     spelled = source_text(view.document, given)
-    if function in ("atomicMax", "atomicMin"):
-        return replace(call.node, f"{own} = {FOLDS[function][1]}({own}, {spelled})")
-    return replace(call.node, f"{own} {FOLDS[function][1]}= {spelled}")
+    fold = FOLDS[one.function][1]
+    if not _is_of(given, kind, view, exactly=fold in ("max", "min")):
+        plain = given.type in ("identifier", "number_literal", "parenthesized_expression")
+        spelled = f"({kind}){spelled}" if plain else f"({kind})({spelled})"
+    return replace(
+        call.node, f"{own} = {fold}({own}, {spelled})" if fold in ("max", "min") else f"{own} {fold}= {spelled}"
+    )
+
+
+def _is_of(given: Node, kind: str, view: View, exactly: bool) -> bool:
+    """Whether a value is known to be of a cell's type; for sums of whole numbers any whole number will do, as it wraps
+    alike."""
+    symbols, wanted = view.facts.symbols, from_c_type(kind)
+    if given.type == "cast_expression" and text(given.child_by_field_name("type")) == kind:
+        return True
+    if wanted is None or is_float(wanted):
+        return wanted is not None and type_of(given, symbols) == wanted
+    whole = integer_type(given, symbols)
+    return whole is not None and (not exactly or whole == wanted)
 
 
 def _around(view: View, lead: str, after: list[str], edits: list[Edit]) -> list[Edit]:

@@ -7,12 +7,12 @@ from agent.analysis.accesses import Access
 from agent.analysis.dependence import BUILT_IN, PURE
 from agent.analysis.syntax import LOOPS, ancestors, arguments, callee, contains, descendants, text, tokens
 from agent.ideas.atomics.site import Atomics, atomics
-from agent.ideas.atomics.total import FOLDS, NEUTRAL, TYPES
+from agent.ideas.atomics.total import FOLDS, NEUTRAL, TYPES, folded
 from agent.ideas.buffers import may_be_one
 from agent.ideas.gridloop.site import GridLoop, grid_loop
 from agent.ideas.gridloop.write import with_fewer_blocks
 from agent.ideas.reduction.write import styled
-from agent.ideas.rewriting import Rewrite, fresh_local, insert_after, replace, source_text
+from agent.ideas.rewriting import Rewrite, fresh_local, insert_after, source_text
 from agent.ideas.rowpass.writing import insert_before_loop
 from agent.ideas.view import View
 from agent.source.edits import Edit
@@ -114,7 +114,7 @@ def once_a_thread(view: View, found: Turns, blocks: int | None) -> Rewrite:
     before: dict[Node, list[str]] = {}
     after: dict[Node, list[str]] = {}
     for one in found.kept:
-        op, fold = FOLDS[one.atomics.function]
+        op, _ = FOLDS[one.atomics.function]
         kind = one.atomics.root.type
         own = fresh_local(styled(f"own_{one.atomics.root.name}", view), view.document, view.kernel, *taken)
         taken.append(own)
@@ -123,10 +123,7 @@ def once_a_thread(view: View, found: Turns, blocks: int | None) -> Rewrite:
         send = f"{one.atomics.function}({source_text(view.document, one.target)}, {own});"
         whole = neutral if neutral.isalnum() else f"({neutral})"
         after.setdefault(one.loop, []).append(f"if ({own} != {whole}) {send}")
-        for call in one.calls:
-            given = source_text(view.document, arguments(call.node)[1])
-            written = f"{own} = {fold}({own}, {given})" if fold in ("max", "min") else f"{own} {fold}= {given}"
-            edits.append(replace(call.node, written))
+        edits += [folded(view, one.atomics, call, own) for call in one.calls]
     lead = "// One atomic a thread behind the loop, instead of one a turn.\n"
     for loop, lines in before.items():
         edits.append(insert_before_loop(view.document, loop, lead + "\n".join(lines)))

@@ -26,7 +26,12 @@ def once_a_block(view: View, found: Table) -> Rewrite:
     name = found.array.name
     if not found.calls:
         removed = remove_between(view.document, found.run[0], found.run[-1])
-        return Rewrite((_filled(view, found, name), removed))
+        filled = _filled(view, found, name)
+        if removed.span.start <= filled.span.start:  # the table is the first that the kernel has
+            lead = view.document.text[removed.span.start : filled.span.start]
+            put = lead + filled.text
+            return Rewrite((Edit(removed.span, put.rstrip(b" \t") if lead else put),))
+        return Rewrite((filled, removed))
     taken = fresh_local(name, view.document, view.kernel)
     twin = fresh_name(styled(f"{_called(found.calls[0])}_with_{name}", view), view.document)
     calls = [edit for call in found.calls for edit in _handed(call, twin, taken)]
