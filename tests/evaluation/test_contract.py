@@ -469,13 +469,13 @@ def test_threads_that_leave_before_a_barrier_are_told_and_break_nothing() -> Non
 
 
 HIDDEN_OUTPUT = """
+struct Place { float* at; };
 // cuda-lsp: workload
 //   size     n = 4096
 //   buffer   x: f32[n] in
 //   buffer   y: f32[n] in
 //   buffer   z: f32[n] out
 //   launch   both<<<(n + 127) / 128, 128>>>(x, y, z, n)
-struct Place { float* at; };
 __global__ void both(const float* x, float* y, float* z, int n) {
     Place place = {y};
     int i = blockIdx.x * 128 + threadIdx.x;
