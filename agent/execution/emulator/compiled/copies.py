@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from agent.execution.emulator.compiled.counted import counted
 from agent.execution.emulator.compiled.instructions import deliver, fetched, writes
 from agent.execution.emulator.compiled.layout import COPY_HEAD, COPY_WORDS, MOST_COPIES, Word
 from agent.execution.emulator.compiled.loops import BIT, I32, I64, NotLowered
@@ -122,7 +123,7 @@ def _wait(thread: Thread, lowering: Lowering, left: int | None) -> None:
         thread.when(due, lambda: _write(thread, lowering, values))
         thread.when(builder.not_(due), lambda: _keep(thread, kept, values))
 
-    _for_each(thread, count, each)
+    counted(thread.builder, thread.head.alloca(I64), I64(0), count, each)
     builder.store(builder.load(kept), _head(thread, 0))
 
 
@@ -145,19 +146,3 @@ def _write(thread: Thread, lowering: Lowering, values: list[ir.Value]) -> None:
 
 def _writer(thread: Thread, target: ir.Value, access: Access, parts: list[ir.Value]) -> Callable[[], None]:
     return lambda: deliver(thread, "shared", target, access, parts)
-
-
-def _for_each(thread: Thread, count: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    builder, function = thread.builder, thread.function
-    index = thread.head.alloca(I64)
-    builder.store(I64(0), index)
-    test, inside, after = (function.append_basic_block() for _ in range(3))
-    builder.branch(test)
-    builder.position_at_end(test)
-    here = builder.load(index)
-    builder.cbranch(builder.icmp_unsigned("<", here, count), inside, after)
-    builder.position_at_end(inside)
-    body(here)
-    builder.store(builder.add(here, I64(1)), index)
-    builder.branch(test)
-    builder.position_at_end(after)

@@ -10,6 +10,7 @@ from attrs import frozen
 from llvmlite import ir
 
 from agent.execution.emulator.compiled import atomics, copies, tiles
+from agent.execution.emulator.compiled.counted import counted
 from agent.execution.emulator.compiled.exchange import room
 from agent.execution.emulator.compiled.instructions import instruction
 from agent.execution.emulator.compiled.layout import (
@@ -255,19 +256,7 @@ class _Loops:
 
     def each(self, first: ir.Value, last: ir.Value, body: Any) -> None:
         """``body(index)`` for ``first <= index < last``."""
-        builder, run = self.builder, self.run
-        slot = _alloca(self, I64)
-        builder.store(first, slot)
-        test, inside, after = (run.append_basic_block() for _ in range(3))
-        builder.branch(test)
-        builder.position_at_end(test)
-        index = builder.load(slot)
-        builder.cbranch(builder.icmp_signed("<", index, last), inside, after)
-        builder.position_at_end(inside)
-        body(index)
-        builder.store(builder.add(index, I64(1)), slot)
-        builder.branch(test)
-        builder.position_at_end(after)
+        counted(self.builder, _alloca(self, I64), first, last, body)
 
     def clear(self, address: ir.Value, nbytes: ir.Value) -> None:
         builder = self.builder
