@@ -9,6 +9,8 @@ from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.verdict import Verdict
 from agent.execution.compiler.result import Options
+from agent.execution.gpu import Gpu
+from agent.execution.targets import find_target
 from agent.workload.plan import Plan
 from agent.workload.program import Program
 from tests.attacks.originals import ORIGINALS
@@ -63,10 +65,13 @@ class Control:
 
 
 @cache
-def prepared(name: str, special: str = "report") -> Prepared:
-    """An original, found out about once for all its rewrites."""
+def prepared(name: str, special: str = "report", card: Gpu | None = None) -> Prepared:
+    """An original, found out about once for all its rewrites: in the emulator, or on a ``card``."""
     program, workload = original(ORIGINALS[name])
     where = setting(depth="full", special=special, options=Options(flags=workload.flags))
+    if card is not None:
+        options = evolve(where.options, arch=card.arch)
+        where = evolve(where, device=card, options=options, target=find_target(card.name))
     found = prepare(program, workload, where)
     assert isinstance(found, Prepared), found
     assert not found.contract.broken, found.contract.summary
@@ -94,10 +99,10 @@ def plan_of(entry: Attack | Control, text: str) -> Plan:
     return original("\n".join((*kept[: last + 1], *stated, *kept[last + 1 :])))[0].plan
 
 
-def verdict(entry: Attack | Control, change: Callable[[Prepared], Prepared] = lambda found: found) -> Verdict:
-    """Judged by all gates."""
+def verdict(entry: Attack | Control, find: Callable[[str, str], Prepared] = prepared) -> Verdict:
+    """Judged by all gates; ``find`` gives the original by name and by what special values are to it."""
     if isinstance(entry, Control):
-        return judge(change(prepared(entry.of)), candidate(entry), allow_lossy=entry.lossy)
-    found = prepared(entry.of, entry.special)
+        return judge(find(entry.of, "report"), candidate(entry), allow_lossy=entry.lossy)
+    found = find(entry.of, entry.special)
     found = evolve(found, setting=evolve(found.setting, architectures=entry.architectures))
-    return judge(change(found), candidate(entry), scope=entry.scope)
+    return judge(found, candidate(entry), scope=entry.scope)

@@ -1,16 +1,21 @@
-"""The same attacks and controls where there is a card: timed, and judged at the declared size as a whole."""
+"""The same attacks and controls where there is a card: timed, and judged at the declared size as a whole.
 
-from collections.abc import Iterator
+With ``--junitxml=FILE`` each verdict's gates, their seconds and their words are in the file.
+"""
+
+import json
+from collections.abc import Callable, Iterator
 
 import pytest
-from attrs import evolve
 
-from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.verdict import Verdict
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from tests.attacks.entry import Attack, Control, prepared, verdict
 from tests.attacks.tables import ATTACKS, CONTROLS
 
 pytestmark = pytest.mark.gpu
+
+Judge = Callable[[Attack | Control], Verdict]
 
 
 @pytest.fixture(scope="module")
@@ -22,24 +27,35 @@ def card() -> Iterator[Gpu]:
     gpu.close()
 
 
-def _there(found: Prepared, card: Gpu) -> Prepared:
-    again = prepare(found.original, found.workload, evolve(found.setting, device=card))
-    assert isinstance(again, Prepared), again
-    return again
+@pytest.fixture
+def judged(card: Gpu, record_property: Callable[[str, object], None]) -> Judge:
+    """The judge, who writes down what each gate said."""
+
+    def there(entry: Attack | Control) -> Verdict:
+        found = verdict(entry, lambda name, special: prepared(name, special, card))
+        gates = [(gate.gate, gate.outcome, round(gate.seconds, 2), gate.reason) for gate in found.gates]
+        record_property("verdict", json.dumps([found.correctness.state, found.speed.state, gates]))
+        return found
+
+    return there
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_an_attack_is_refused(attack: Attack, card: Gpu) -> None:
-    found = verdict(attack, lambda emulated: _there(emulated, card))
-    assert not found.shown, found.gates[-1]
-    assert found.gates[-1].outcome in ("failed", "undecided")
+def test_an_attack_is_refused_for_its_reason(attack: Attack, judged: Judge) -> None:
+    found = judged(attack)
+    last = found.gates[-1]
+    assert not found.shown, last
+    assert (found.correctness.state, last.gate) in attack.refusals, last
+    assert attack.words in last.reason
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
-def test_an_honest_control_is_accepted(control: Control, card: Gpu) -> None:
-    found = verdict(control, lambda emulated: _there(emulated, card))
+def test_an_honest_control_is_accepted(control: Control, judged: Judge) -> None:
+    found = judged(control)
     assert found.correctness.state == "right", found.gates[-1]
+    assert found.precision.state in control.precision, found.gates[-1]
+    assert all(gate.outcome not in ("failed", "undecided") for gate in found.gates)
 
 
 def test_the_originals_are_the_same_there(card: Gpu) -> None:
-    assert not _there(prepared("scale"), card).contract.broken
+    assert not prepared("scale", card=card).contract.broken
