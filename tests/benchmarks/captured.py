@@ -4,38 +4,37 @@ Run ``CUDA_LSP_INFERENCE=HeCBench/src python -m tests.benchmarks captured`` over
 https://github.com/zjin-lcf/HeCBench, on a machine with a card, nvcc and make. The list is fixed: that of the benchmark
 ``inference`` (programs in alphabetical order, of each at most five kernels that one of its files launches), without
 those programs that cannot run there (they do not build, or end without a launch for want of a file), 100 kernels in
-all. Nothing in the checkout is changed: the programs are copied, built there with their own Makefiles (several at a
-time) and run with the arguments of their target ``run``, one at a time, under the recorder, until their kernels have
-been seen. Of each kernel the first launch is compared: grid, block, shared bytes, scalars, sizes of allocations,
-offsets into them, and contents where inference stated bounds.
+all. Nothing in the checkout is changed: the programs are copied, built there with their own Makefiles and run with the
+lines of their target ``run``, several programs at a time, under the recorder, until their kernels have been seen; of
+several lines the next one is run when nothing new was launched for some seconds. Of each kernel the first launch is
+compared: grid, block, shared bytes, scalars, sizes of allocations, offsets into them, and contents where inference
+stated bounds.
 
 ``CUDA_LSP_CAPTURED_ARCH`` (sm_90), ``_RUN`` (60, seconds for each program; a launch that comes later is not seen),
-``_JOBS`` (the cores, for builds), ``_LIST`` (130, kernels that are looked at so that 100 are left). It resumes:
+``_JOBS`` (the cores; programs at a time), ``_LIST`` (130, kernels that are looked at so that 100 are left). It resumes:
 ``CUDA_LSP_SHARDS`` and ``CUDA_LSP_SECONDS`` are told in ``tests/gpu/shards.py``.
 """
 
+import multiprocessing
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
-from attrs import asdict, evolve, frozen
+from attrs import asdict, frozen
 
 from agent.inference.capture import naming
 from agent.inference.capture.building import recorder
-from agent.inference.capture.complete import complete
-from agent.inference.capture.cupti import Cupti, find_cupti
+from agent.inference.capture.cupti import find_cupti
 from agent.inference.capture.driver import find_driver
 from agent.inference.capture.errors import CaptureError
 from agent.inference.capture.launches import Argument, Capture, Launch, Memory
-from agent.inference.capture.log import read_capture
-from agent.inference.capture.running import Wanted, record, told_by
 from agent.inference.capture.stating import state
 from agent.source.document import Document, read
 from agent.source.kernel import Kernel
@@ -47,12 +46,10 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.static import infer
 from agent.workload.workload import Access
 from tests.benchmarks.inference import listed
+from tests.gpu.programs import NOT_LAUNCHED, TIME_OVER, Recorder, captured, copied
 from tests.gpu.shards import Shard, opened
 
 _CODE = ("agent/source", "agent/workload", "agent/inference", "tests/benchmarks")
-_BESIDE = re.compile(r"\.\./([\w+.-]+)")
-_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".c", ".cc", ".inc", ".mk")
-BUILD_SECONDS = 240
 
 
 @frozen
@@ -89,102 +86,62 @@ def main() -> None:
     shard = opened("captured", _CODE)
     with tempfile.TemporaryDirectory(prefix="cuda-lsp-captured-") as name:
         place = copied(Path(root), tuple(programs), Path(name))
-        os.environ["XDG_STATE_HOME"] = str(place / "state")
-        left = [program for program in programs if program not in shard.rows]
-        jobs = int(os.environ.get("CUDA_LSP_CAPTURED_JOBS") or os.cpu_count() or 1)
-        with ThreadPoolExecutor(jobs) as pool:
-            builds = {program: pool.submit(build, place / program) for program in left}
-            for program in left:
-                enough = len(suitable(_rows(shard))) >= WANTED
-                if shard.over or enough:
-                    print("that is the list" if enough else "the rest is left to the next run")
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    break
-                begun = time.monotonic()
-                capture, lacking = _captured(place, program, programs[program], builds[program], library, cupti)
-                rows = [row(place, program, file, kernel, capture, lacking) for file, kernel in programs[program]]
-                shard.add(program, {"rows": [asdict(one) for one in rows], "seconds": time.monotonic() - begun})
-                for one in rows:
-                    print(_line(one), flush=True)
-                for used in (place / f"{program}.capture", place / "state"):
-                    shutil.rmtree(used, ignore_errors=True)  # contents of a gigabyte, perhaps
-    print("\n".join(summary(_rows(shard))))
+        left = {program: kernels for program, kernels in programs.items() if program not in shard.rows}
+        _fill(shard, place, programs, left, Recorder(library, cupti))
+    print("\n".join(summary(_rows(shard, programs))))
+
+
+Programs = dict[str, list[tuple[str, str]]]
+
+
+def _fill(shard: Shard, place: Path, programs: Programs, left: Programs, recorder: Recorder) -> None:
+    """Several programs at a time, each in a process of its own, until 100 kernels are there or the time is over."""
+    jobs = int(os.environ.get("CUDA_LSP_CAPTURED_JOBS") or os.cpu_count() or 1)
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(_program, place, name, left[name], recorder): name for name in left}
+        for done in as_completed(waiting):
+            if done.cancelled():
+                continue
+            name, (rows, seconds) = waiting[done], done.result()
+            shard.add(name, {"rows": [asdict(one) for one in rows], "seconds": seconds})
+            print("\n".join(map(_line, rows)), flush=True)
+            if shard.over or len(suitable(_ahead(shard, programs))) >= WANTED:
+                for other in waiting:
+                    other.cancel()
+    if not set(programs) <= set(shard.rows):
+        print("the rest is left to the next run" if shard.over else "that is the list")
+
+
+def _program(place: Path, program: str, kernels: list[tuple[str, str]], recorder: Recorder) -> tuple[list[Row], float]:
+    """One program in a process of its own: what was captured, and what inference says beside it. An error of ours is
+    the rows' reason, not the end of the benchmark."""
+    begun = time.monotonic()
+    into, state_home = place / f"{program}.capture", place / f"{program}.state"
+    os.environ["XDG_STATE_HOME"] = str(state_home)
+    try:
+        capture, lacking = captured(place / program, into, kernels, recorder)
+        rows = [row(place, program, file, kernel, capture, lacking) for file, kernel in kernels]
+    except Exception as error:
+        traceback.print_exc()
+        lacking = f"the benchmark failed: {type(error).__name__}: {error}"
+        rows = [Row(program, file, kernel, "asks", 0, False, lacking) for file, kernel in kernels]
+    for used in (into, state_home):
+        shutil.rmtree(used, ignore_errors=True)  # contents of a gigabyte, perhaps
+    return rows, time.monotonic() - begun
 
 
 WANTED = 100
 """Kernels of programs that run."""
 
 
-def chosen(root: Path, count: int) -> dict[str, list[tuple[str, str]]]:
+def chosen(root: Path, count: int) -> Programs:
     """File and kernel of each entry of the list, by program."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: Programs = {}
     for at, (program, file, _, kernel) in enumerate(listed(root)):
         if at == count:
             break
         found.setdefault(program, []).append((file, kernel.qualified_name))
     return found
-
-
-def copied(root: Path, programs: Sequence[str], place: Path) -> Path:
-    """The programs' folders, and those beside them that their files name."""
-    for program in programs:
-        shutil.copytree(root / program, place / program, dirs_exist_ok=True)
-    beside = {
-        name
-        for program in programs
-        for path in (place / program).rglob("*")
-        if path.is_file() and (path.suffix in _SOURCES or path.name.startswith("Makefile"))
-        for name in _BESIDE.findall(path.read_text("utf-8", "replace"))
-    }
-    for name in sorted(beside - set(programs)):
-        if (root / name).is_dir() and not (place / name).exists():
-            shutil.copytree(root / name, place / name)
-    return place
-
-
-def build(folder: Path) -> str:
-    """Why the program could not be built; empty where it could."""
-    arch = os.environ.get("CUDA_LSP_CAPTURED_ARCH", "sm_90")
-    try:
-        done = subprocess.run(
-            ["make", "-C", str(folder), f"ARCH={arch}"], capture_output=True, text=True, errors="replace",
-            timeout=BUILD_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"not built: {type(error).__name__}"
-    errors = [line for line in (done.stderr + done.stdout).splitlines() if "error" in line.lower()]
-    return "" if done.returncode == 0 else f"not built: {(errors or ['make failed'])[0][:160]}"
-
-
-def _captured(
-    place: Path, program: str, kernels: list[tuple[str, str]], made: "Future[str]", library: Path, cupti: Cupti
-) -> tuple[Capture, str]:
-    """The launches of a program, and what went wrong."""
-    failure = made.result()
-    if failure:
-        return Capture(()), failure
-    limit = os.environ.get("CUDA_LSP_CAPTURED_RUN", "60")
-    arch = os.environ.get("CUDA_LSP_CAPTURED_ARCH", "sm_90")
-    into = place / f"{program}.capture"
-    into.mkdir(mode=0o700)
-    wanted = Wanted(
-        kernels=tuple(kernel.rpartition("::")[2] for _, kernel in kernels), shapes=1, buffer=256 << 20, total=1 << 30
-    )
-    documents = {file: read(str(place / program / file)) for file in dict.fromkeys(file for file, _ in kernels)}
-    for document in documents.values():
-        told = told_by(document, wanted)
-        wanted = evolve(told, symbols=(*wanted.symbols, *told.symbols), sizes={**wanted.sizes, **told.sizes})
-    waiting = [
-        (document, [document.kernel(kernel) for of, kernel in kernels if of == file])
-        for file, document in documents.items()
-    ]
-    # the target may run several programs, and all of them end with `timeout`
-    run = ["timeout", "-k", "2", limit, "make", "-C", str(place / program), "run", f"ARCH={arch}"]
-    silent = ["sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *run]
-    ended = record(silent, into, wanted, library, cupti, enough=complete(into, wanted, waiting))
-    capture = read_capture(into)
-    troubles = [trouble for process in capture.processes for trouble in process.troubles]
-    return capture, "; ".join(troubles) or f"it was not launched (the program ended with {ended.code})"
 
 
 def row(place: Path, program: str, file: str, name: str, capture: Capture, lacking: str) -> Row:
@@ -303,20 +260,23 @@ def _contents(name: str, buffer: BoundBuffer, memory: Memory) -> Iterator[Value]
     yield f"contents of {name}", stated, stated if inside else f"{held.min():g} to {held.max():g}"
 
 
-def _rows(shard: Shard) -> list[Row]:
-    told = [one for program in shard.rows.values() for one in program["rows"]]
+def _rows(shard: Shard, programs: Iterable[str]) -> list[Row]:
+    """In the order of the list."""
+    told = [one for program in programs if program in shard.rows for one in shard.rows[program]["rows"]]
     return [Row(**{**one, "wrong": tuple(one["wrong"])}) for one in told]
+
+
+def _ahead(shard: Shard, programs: Iterable[str]) -> list[Row]:
+    """The rows that no program which is still running can come before."""
+    return _rows(shard, takewhile(shard.rows.__contains__, programs))
 
 
 def suitable(rows: Sequence[Row]) -> list[Row]:
     """Of programs that run here: one that neither builds nor launches anything, and is not stopped for its time, is
     none. The first 100 kernels in all."""
-    runs = {one.program for one in rows if one.captured or f"ended with {TIME_OVER})" in one.lacking}
+    late = NOT_LAUNCHED.format(code=TIME_OVER)
+    runs = {one.program for one in rows if one.captured or one.lacking == late}
     return [one for one in rows if one.program in runs][:WANTED]
-
-
-TIME_OVER = 124
-"""What ``timeout`` returns."""
 
 
 def _line(found: Row) -> str:

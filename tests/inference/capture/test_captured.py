@@ -4,13 +4,18 @@ import struct
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 
+from agent.inference.capture.building import recorder
+from agent.inference.capture.cupti import find_cupti
+from agent.inference.capture.driver import find_driver
 from agent.inference.capture.launches import Argument, Launch, Memory
 from agent.source.document import parse
 from agent.workload.bind import bind
 from agent.workload.static import infer
 from tests.benchmarks import captured
+from tests.gpu import programs
+from tests.gpu.shards import Shard
 
 PROGRAM = """\
 __global__ void saxpy(int n, float a, const float* x, float* y) {
@@ -117,3 +122,34 @@ def test_each_argument_counts(at: int, argument: Argument, wrong: str) -> None:
     made = launch()
     changed = evolve(made, arguments=(*made.arguments[:at], argument, *made.arguments[at + 1 :]))
     assert captured.compare(bound, changed, kernel)[1] == (wrong,)
+
+
+def test_of_several_lines_the_next_is_run_when_nothing_new_comes(
+    machine: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first line launches saxpy and then waits for ever; the second launches both kernels."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "main.cu").write_text(PROGRAM.replace("COUNT", "1000") + "__global__ void plain() {}\n")
+    (folder / "Makefile").write_text(
+        f"main: main.cu\n\tcp '{machine['APP']}' main\n"
+        "run: main\n\t@echo begun\n\t./main wait\n\tMODE=x ./main \\\n\t\tkinds\n\t./main crash\n"
+    )
+    for name in ("CUDA_PATH", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, machine[name])
+    monkeypatch.setattr(programs, "STALLED", 0.5)
+    found = find_cupti(find_driver(str(Path(machine["CUDA_PATH"]).parent / "libcuda.so.1")).version)
+    kit = programs.Recorder(recorder(found), found, seconds=300, arch="sm_90")
+    kernels = [("main.cu", "saxpy"), ("main.cu", "plain")]
+    capture, _ = programs.captured(folder, tmp_path / "recorded", kernels, kit)
+    names = [{one.name for one in process.launches} for process in capture.processes]
+    assert sorted(names, key=len) == [{"_Z5saxpyifPKfPf"}, {"_Z5saxpyifPKfPf", "plain"}], "the third line is not run"
+
+
+def test_the_list_is_settled_as_far_as_programs_before_it_have_ended() -> None:
+    """Programs end in any order; what is left out and what is the hundredth is told by the order of the list."""
+    shard = Shard("", 0.0)
+    for name in ("c", "a"):
+        shard.add(name, {"rows": [{**asdict(captured.Row(name, "f", "k", "sure", 0, True)), "wrong": []}]})
+    assert [one.program for one in captured._rows(shard, "abc")] == ["a", "c"]
+    assert [one.program for one in captured._ahead(shard, "abc")] == ["a"]
