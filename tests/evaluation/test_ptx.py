@@ -63,6 +63,7 @@ def test_a_table_that_is_only_read_is_not_state() -> None:
         "mov.u64 %rd1, counter;\ncvta.global.u64 %rd2, %rd1;\nadd.s64 %rd3, %rd2, 4;\n@%p1 st.u32 [%rd3+8], %r1;",
         "mov.u64 %rd1, counter;\n{ .param .b64 p0;\nst.param.b64 [p0], %rd1;\ncall.uni f, (p0);\n}",
         "$L1:\nmov.u64 %rd1, counter;\nred.global.add.u32 [%rd1], 1;",
+        "mov.u64 %rd1, counter;\nmov.b64 {%r1, %r2}, %rd1;\nmov.b64 %rd2, {%r1, %r2};\nst.global.u32 [%rd2], 1;",
     ],
 )
 def test_a_variable_whose_address_reaches_a_write_is_state(body: str) -> None:
@@ -72,3 +73,53 @@ def test_a_variable_whose_address_reaches_a_write_is_state(body: str) -> None:
 def test_a_value_loaded_from_a_variable_does_not_carry_its_address() -> None:
     body = "mov.u64 %rd1, table;\nld.global.u32 %r1, [%rd1];\nst.global.u32 [%rd5], %r1;"
     assert traits(module(body, COUNTER)).mutable == frozenset()
+
+
+@pytest.mark.parametrize("space", ["const", "global"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "ld.{space}.u64 %rd1, [where];\nst.u32 [%rd1], %r1;",
+        "mov.u64 %rd1, where;\nld.{space}.v2.u64 {{%rd2, %rd3}}, [%rd1];\nred.global.add.u32 [%rd3], 1;",
+    ],
+)
+def test_an_address_that_a_variable_was_initialised_with_is_followed(space: str, body: str) -> None:
+    variables = f"{COUNTER}\n.visible .{space} .align 8 .u64 where[2] = {{0, generic(counter)}};"
+    assert traits(module(body.format(space=space), variables)).mutable == {"counter"}
+
+
+def test_a_table_of_addresses_that_are_only_read_is_not_state() -> None:
+    variables = f"{COUNTER}\n.visible .const .align 8 .u64 where = generic(table);"
+    body = "ld.const.u64 %rd1, [where];\nld.u32 %r1, [%rd1];\nst.global.u32 [%rd5], %r1;"
+    assert traits(module(body, variables)).mutable == frozenset()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{ .global .u32 hidden; red.global.add.u32 [hidden], 1; }",
+        ".global .u32 seen, hidden;\nred.global.add.u32 [hidden], 1;",
+        ".global .align 4 .u32 seen[2] = {1, 2}, hidden;\nred.global.add.u32 [hidden], 1;",
+        '.pragma "/*";\n.global .u32 hidden;\n.pragma "*/";\nred.global.add.u32 [hidden], 1;',
+    ],
+)
+def test_a_variable_declared_inside_a_function_is_state(body: str) -> None:
+    assert traits(module(body)).mutable == {"hidden"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";',
+        '.pragma "//"; mov.u32 %r1, %clock;',
+        '.pragma "\\"; mov.u32 %r1, %clock; .pragma "nounroll";',
+        'ld.global.u32 %r1, [%rd1]; // "\nmov.u32 %r1, %clock; // "',
+    ],
+)
+def test_strings_that_look_like_comments_hide_nothing(body: str) -> None:
+    assert traits(module(body)).features == {"reads a clock"}
+
+
+def test_a_parameter_that_points_to_global_memory_is_no_variable() -> None:
+    text = f"{HEAD}.visible .entry k(.param .u64 .ptr .global .align 4 counter)\n{{\nst.u32 [counter], %r1;\nret;\n}}\n"
+    assert traits(text).mutable == frozenset()
