@@ -4,14 +4,15 @@ import numpy as np
 from attrs import evolve
 
 from agent.evaluation import runs
-from agent.evaluation.comparators.base import first, show
+from agent.evaluation.comparators import compare
+from agent.evaluation.comparators.base import WRONG, first, show
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.runs import Contents
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.trial import DIFFERS, NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
 from agent.evaluation.truth import Truth, outputs, truth
 from agent.evaluation.values import Floats, from_floats, to_floats
-from agent.execution.device import Bytes, Recipe
+from agent.execution.device import Answer, Bytes, Recipe
 from agent.workload.dtypes import base, is_float
 from agent.workload.floats import TINY
 from agent.workload.generators import SPECIAL, families, special
@@ -49,10 +50,18 @@ def special_values(trial: Trial) -> Ruling:
                 f"NaN and infinity in the inputs: {item.name}[{at}] is {show(have[at])} where the original gives "
                 f"{show(want[at])} ({int(bad.sum())} such places)"
             )
-            if prepared.setting.special == "refuse":
-                return wrong(trial, words)
-            return Ruling(DIFFERS, f"{words}; reported, not refused", trial.unchecked(words))
-    return _denormals(trial)
+            return _differs(trial, words)
+    return _beside(trial, known, answer) or _denormals(trial)
+
+
+def _beside(trial: Trial, known: Truth, answer: Answer) -> Ruling | None:
+    """What stands beside them: a NaN somewhere else must not change what is a number in the original."""
+    for item in known.expected:
+        if item.kind == "numeric" and not item.silent:
+            found = compare(item, answer.outputs[item.name])
+            if found.grade == WRONG:
+                return _differs(trial, f"NaN and infinity elsewhere in the inputs: {found.message}")
+    return None
 
 
 def _denormals(trial: Trial) -> Ruling:
