@@ -8,7 +8,6 @@ from typing import Any
 
 from attrs import asdict, evolve
 
-from agent.analysis.launches import launches_of, shape
 from agent.analysis.rules.counted import Counted, Executed
 from agent.evaluation import runs
 from agent.evaluation.counting import Counts, count
@@ -25,22 +24,26 @@ from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.program import load
 from agent.execution.emulator.watch import class_of
 from agent.execution.targets import find_target
+from agent.inference.making import make_up
+from agent.inference.probing import Limits, Stopped
 from agent.source.document import Document, parse
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.slicing import kernel_instances
 from agent.workload.binding import BoundLaunch, BoundStep
-from agent.workload.dtypes import from_c_type
 from agent.workload.errors import WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.generators import families
 from agent.workload.program import Program
-from agent.workload.settings import Settings
 from agent.workload.workload import Workload
 
 SECONDS = 6.0
 """For each run of a kernel."""
 WARP = 32
+MAKING = 8.0
+"""For making up a launch."""
+ARCHITECTURES = ("sm_90", "sm_100a")
+_NEWER = re.compile(r"not supported on \.target|requires \.target")
 STAND_INS = ("float", "__half", "1")
 Row = dict[str, Any]
 
@@ -52,21 +55,31 @@ def counted_kernel(
     all; or why not. ``made up``: its launch is. ``checks``: also run it at small sizes with every check of the
     emulator. ``folders`` are for includes. Not ``whole``: its counts at one launch are all that is wanted."""
     flags = tuple(f"-I{folder}" for folder in folders)
-    ended = "no workload, and none can be made up"
+    found: Row = {}
+    for arch in ARCHITECTURES:
+        found = _counted_for(document, kernel, checks, whole, Options(arch=arch, flags=flags))
+        if found["ended"] in ("counted", "compiled") or not _NEWER.search(found.get("problem", "")):
+            break
+    return found
+
+
+def _counted_for(document: Document, kernel: Kernel, checks: bool, whole: bool, options: Options) -> Row:
+    ended = ""
     stated: Row = {}
-    for workload, made in _workloads(document, kernel):
-        found = _counted(document, kernel, workload, checks, flags)
+    for workload, made in _workloads(document, kernel, options):
+        if isinstance(workload, str):
+            ended = ended or workload
+            continue
+        found = _counted(document, kernel, workload, checks, options)
         stated = stated or ({} if made else {name: found[name] for name in ("threads", "shared") if name in found})
         if found["ended"] == "counted":
-            more = {"promised": _promised(document, kernel, flags)} if whole and not checks else {}
+            more = {"promised": _promised(document, kernel, workload, options)} if whole and not checks else {}
             return found | {"made up": made} | more
         ended = found["ended"]
-        if "problem" in found:
-            break
-    return {"ended": ended} | stated | (_instructions(document, kernel, flags) if whole else {})
+    return {"ended": ended} | stated | (_instructions(document, kernel, options) if whole else {})
 
 
-def _promised(document: Document, kernel: Kernel, flags: tuple[str, ...]) -> int | None:
+def _promised(document: Document, kernel: Kernel, workload: Workload, options: Options) -> int | None:
     """How often warps load where all pointers are declared ``__restrict__``; None where none can be."""
     text, places = document.text, [one for one in kernel.parameters if one.pointer_depth == 1 and not one.restrict]
     for one in sorted(places, key=lambda one: -one.span.start):
@@ -76,19 +89,17 @@ def _promised(document: Document, kernel: Kernel, flags: tuple[str, ...]) -> int
     if text == document.text:
         return None
     changed = parse(text, document.path)
-    for workload, _ in _workloads(changed, changed.kernel(kernel.qualified_name)):
-        found = _counted(changed, changed.kernel(kernel.qualified_name), workload, False, flags)
-        if found["ended"] == "counted":
-            loads = [one["warps"] for line in found["lines"].values() for one in line if one.get("kind") == "load"]
-            return int(sum(loads))
-    return None
+    found = _counted(changed, changed.kernel(kernel.qualified_name), workload, False, options)
+    if found["ended"] != "counted":
+        return None
+    return int(sum(one["warps"] for line in found["lines"].values() for one in line if one.get("kind") == "load"))
 
 
-def _instructions(document: Document, kernel: Kernel, flags: tuple[str, ...]) -> Row:
+def _instructions(document: Document, kernel: Kernel, options: Options) -> Row:
     """Those of a kernel that is compiled and not run, or why it does not compile."""
     try:
         names = _named_instance(document, kernel)
-        _, built = compile_kernels(document, names, Options(arch="sm_90", flags=flags), (), 12.0, stand_ins=STAND_INS)
+        _, built = compile_kernels(document, names, options, (), 12.0, stand_ins=STAND_INS, lenient=True)
         if isinstance(built, CompileFailure):
             return {"problem": _said(built)}
         lines: dict[str, list[Row]] = {}
@@ -110,64 +121,25 @@ def _named_instance(document: Document, kernel: Kernel) -> tuple[str, ...]:
     return (kernel.qualified_name,)
 
 
-def _workloads(document: Document, kernel: Kernel) -> Iterator[tuple[Workload, bool]]:
-    """What the file says, and some that are made up."""
+def _workloads(document: Document, kernel: Kernel, options: Options) -> Iterator[tuple[Workload | str, bool]]:
+    """What the file says, and one that is made up; or why there is none."""
     with contextlib.suppress(WorkloadError, SourceError):
         yield find_workload(document, kernel), False
-    for entry in _made_up(document, kernel):
-        with contextlib.suppress(WorkloadError, SourceError):
-            yield find_workload(document, kernel, Settings(workloads={kernel.qualified_name: entry})), True
+    try:
+        yield make_up(document, kernel, options, Limits(MAKING)).workload, True
+    except (Stopped, WorkloadError, SourceError) as error:
+        yield f"no workload can be made up: {error}"[:200], True
 
 
-def _made_up(document: Document, kernel: Kernel) -> Iterator[dict[str, object]]:
-    """Launches over buffers that are longer than any index with such numbers is likely to be: with the block that the
-    file's launches have, else of three shapes. A template is run as a launch names it, or with float."""
-    types = {one.name: "float" for one in kernel.template if one.kind == "type"}
-    kinds = {one.name: from_c_type(types.get(one.element, one.element)) or "" for one in kernel.parameters}
-    pointers = [one.name for one in kernel.parameters if one.pointer_depth]
-    instance = _instance(document, kernel)
-    if (
-        not pointers
-        or "" in kinds.values()
-        or instance is None
-        or any(one.pointer_depth > 1 for one in kernel.parameters)
-    ):
-        return
-    whole = {name for name, kind in kinds.items() if kind[0] in "iu"}
-    arguments = ", ".join(one.name for one in kernel.parameters)
-    blocks = {shape(document, site).block for site in launches_of(document, kernel)}
-    known = next(iter(blocks)) if len(blocks) == 1 else (None,)
-    shared = ", 16384" if b"extern" in document.text[kernel.span.start : kernel.span.end] else ""
-    for number, grid, block in ((100, "2", "64"), (40, "(3, 3)", "(16, 16)"), (300, "2", "256")):
-        block = block if None in known else str(known)
-        yield {
-            "constants": {name: number if name in whole else 0.5 for name in kinds if name not in pointers},
-            "buffers": {
-                name: f"{kinds[name]}[16384] inout {'integers(0, 40)' if name in whole else ''}" for name in pointers
-            },
-            "plan": f"launch {instance}<<<{grid}, {block}{shared}>>>({arguments})",
-        }
-
-
-def _instance(document: Document, kernel: Kernel) -> str | None:
-    if not kernel.template:
-        return kernel.qualified_name
-    with contextlib.suppress(SourceError):
-        return kernel_instances(document, kernel.qualified_name)[0]
-    if any(one.kind != "type" for one in kernel.template):
-        return None
-    return f"{kernel.qualified_name}<{', '.join('float' for _ in kernel.template)}>"
-
-
-def _counted(document: Document, kernel: Kernel, workload: Workload, checks: bool, flags: tuple[str, ...]) -> Row:
+def _counted(document: Document, kernel: Kernel, workload: Workload, checks: bool, options: Options) -> Row:
     program = Program(document, workload.plan, kernel.name)
-    options = Options(arch="sm_90", flags=(*workload.flags, *flags))
+    options = evolve(options, flags=(*workload.flags, *options.flags))
     setting = Setting(device=Emulator(), target=find_target("H200"), options=options)
     faults: list[tuple[str, int, int]] = []
     known: Row = {}
     try:
         known = _launch(bound_at(workload, program).steps, kernel)
-        built = build(program, options)
+        built = build(program, options, lenient=True)
         if isinstance(built, CompileFailure):
             return known | {"ended": "does not compile", "problem": _said(built)}
         faults = _checked(kernel, program, built, workload, setting) if checks else []
