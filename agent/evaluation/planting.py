@@ -29,12 +29,13 @@ def planted(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: i
     return found.view(np.uint8)
 
 
-def alike(buffer: BoundBuffer, data: Bytes) -> Bytes:
-    """The buffer's first element everywhere: what counts equal values overflows here first."""
+def alike(buffer: BoundBuffer, data: Bytes, largest: bool) -> Bytes:
+    """The buffer's largest element everywhere, or its least: what counts equal values overflows here first, and what a
+    filter keeps is all or nothing."""
     if not _free(buffer) or not len(data):
         return data
-    width = len(data) // max(1, buffer.count)
-    return np.tile(data[:width], buffer.count)
+    found = np.ascontiguousarray(data).view(numpy_dtype(buffer.dtype))
+    return np.full(found.shape, found.max() if largest else found.min()).view(np.uint8)
 
 
 def _free(buffer: BoundBuffer) -> bool:

@@ -37,7 +37,7 @@ Blocks = Callable[[int], tuple[int, ...]]
 class Case:
     """Sizes, an input family and the seed of its contents. ``lazy`` contents are made page by page, for sizes that do
     not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary. ``planted`` values stand in
-    half of the elements, ``alike`` ones are all the same."""
+    half of the elements, ``alike`` ones are all the same: the least where the seed is even, the largest where odd."""
 
     sizes: tuple[tuple[str, int], ...]
     family: str
@@ -50,7 +50,8 @@ class Case:
     def __str__(self) -> str:
         """Never the seed: what is said here may reach whoever writes the next candidate."""
         more = " with numbers that only the rewrite compares with" if self.planted else ""
-        more = " with all elements alike" if self.alike else more
+        if self.alike:
+            more = f" with all elements alike, {'the largest' if self.seed % 2 else 'the least'} of them"
         return f"{describe(dict(self.sizes))}, {self.family} inputs{more}"
 
 
@@ -87,7 +88,7 @@ def contents(bound: Bound, chosen: Case) -> Contents:
 def _aimed(buffer: BoundBuffer, data: Bytes, chosen: Case) -> Bytes:
     if chosen.planted:
         return planting.planted(buffer, data, chosen.planted, chosen.seed ^ zlib.crc32(buffer.name.encode()))
-    return planting.alike(buffer, data) if chosen.alike else data
+    return planting.alike(buffer, data, bool(chosen.seed % 2)) if chosen.alike else data
 
 
 def _zeros(start: int, stop: int) -> Bytes:

@@ -97,7 +97,10 @@ def test_nothing_is_planted_outside_the_domain() -> None:
     assert floats.max() < 4 and (floats == 3.5).any()
 
 
-def test_alike_repeats_the_first_element() -> None:
-    data = np.arange(1000, dtype=np.int32).view(np.uint8)
-    assert (alike(buffer("i32", Domain("integers")), data).view(np.int32) == 0).all()
-    assert (alike(buffer("i32", Domain("permutation")), data) == data).all()
+def test_alike_repeats_the_least_element_or_the_largest() -> None:
+    data = np.arange(-500, 500, dtype=np.int32).view(np.uint8)
+    assert (alike(buffer("i32", Domain("integers")), data, False).view(np.int32) == -500).all()
+    assert (alike(buffer("i32", Domain("integers")), data, True).view(np.int32) == 499).all()
+    assert (alike(buffer("i32", Domain("permutation")), data, True) == data).all()
+    pairs = np.array([1.0, -2.0, 3.0, 0.5], np.float32).view(np.uint8)
+    assert (alike(buffer("f32", Domain("normal")), pairs, True).view(np.float32) == 3.0).all()

@@ -89,8 +89,14 @@ def _cases(trial: Trial) -> Iterator[Case]:
     if whole is not None:
         yield whole
     if prepared.setting.depth == FULL:
-        yield from (evolve(case, seed=runs.draw_seed(), alike=True) for case in (_base(trial), whole) if case)
+        yield from (alike for case in (_base(trial), whole) if case for alike in _alike_everywhere(case))
         yield from _past_short(trial)
+
+
+def _alike_everywhere(chosen: Case) -> Iterator[Case]:
+    """The least element everywhere, and the largest: an even seed and an odd one."""
+    for odd in (0, 1):
+        yield evolve(chosen, seed=runs.draw_seed() // 2 * 2 + odd, alike=True)
 
 
 def _past_short(trial: Trial) -> Iterator[Case]:
