@@ -43,6 +43,7 @@ def capabilities() -> tuple[Capability, ...]:
     return (
         *(evolve(capability, required=True) for capability in required),
         _headers(),
+        _rights(),
         _gpu(),
         _tool("nvcc", "whole files are not compiled", _TOOLKIT),
         _tool("ncu", "hardware counters are not read", _TOOLKIT),
@@ -51,6 +52,7 @@ def capabilities() -> tuple[Capability, ...]:
     )
 
 
+_FEWER = "use Linux 5.13 or newer"
 _SANITIZER = "pip install nvidia-cuda-sanitizer-api"
 _TOOLKIT = "install the CUDA toolkit: https://developer.nvidia.com/cuda-downloads"
 
@@ -99,6 +101,17 @@ def _headers() -> Capability:
     if not folders:
         return Capability("CUDA headers", False, "cuda_runtime.h was not found", mend_compiler())
     return Capability("CUDA headers", True, str(folders[0]))
+
+
+def _rights() -> Capability:
+    """What keeps the processes that work on others' text from doing more than that; asked of one of them."""
+    compiler = pool.identity()
+    if not compiler.held_by:
+        why = "; ".join(compiler.unheld) or "its process did not start"
+        return Capability("fewest rights", False, f"compiler and runners keep yours: {why}", _FEWER)
+    held = " and ".join(compiler.held_by)
+    detail = f"{held}: compiler and runners have no network and no other program, and change no file"
+    return Capability("fewest rights", True, "; ".join((detail, *(f"not {why}" for why in compiler.unheld))))
 
 
 def _gpu() -> Capability:

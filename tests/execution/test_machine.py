@@ -38,6 +38,22 @@ def test_an_empty_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found["clang-format"].present
 
 
+@pytest.mark.parametrize(
+    ("held", "unheld", "present", "words"),
+    [
+        (("seccomp", "Landlock"), (), True, "seccomp and Landlock: compiler and runners have no network"),
+        (("seccomp",), ("Landlock: Function not implemented",), True, "; not Landlock: Function not implemented"),
+        ((), ("seccomp: Invalid argument", "Landlock: off"), False, "keep yours: seccomp: Invalid argument; Landlock"),
+    ],
+)
+def test_which_rights_the_children_gave_up(
+    held: tuple[str, ...], unheld: tuple[str, ...], present: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "identity", lambda: CompilerIs((13, 0), (90,), "", held, unheld))
+    found = machine._rights()
+    assert (found.present, words in found.detail, bool(found.mend)) == (present, True, not present)
+
+
 def test_two_cupys_are_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"cupy-cuda13x": "14.2.0", "cupy-cuda12x": "13.6.0"}
     monkeypatch.setattr(machine, "_version", versions.get)

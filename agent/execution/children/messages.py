@@ -11,11 +11,14 @@ class AskCompiler:
 @frozen
 class CompilerIs:
     """``version`` is NVRTC's (major, minor), ``archs`` the compute capabilities it compiles for (90 for sm_90).
-    ``missing`` says why there is no NVRTC (empty if there is one)."""
+    ``missing`` says why there is no NVRTC (empty if there is one). ``held_by``: what keeps its process from network and
+    files; ``unheld``: what would, and why it does not."""
 
     version: tuple[int, int]
     archs: tuple[int, ...]
     missing: str = ""
+    held_by: tuple[str, ...] = ()
+    unheld: tuple[str, ...] = ()
 
 
 @frozen

@@ -1,4 +1,8 @@
-"""The compiler child: NVRTC through CuPy, one program after the other. Needs no GPU."""
+"""The compiler child: NVRTC through CuPy, one program after the other. Needs no GPU.
+
+It changes no file, knows no network, and while it compiles it reads nothing but the include folders that it was given
+and its own libraries: what a text includes by some way that nobody thought of is not there.
+"""
 
 import os
 import re
@@ -6,12 +10,15 @@ from typing import Any
 
 from attrs import evolve
 
+from agent.execution.children import rights
 from agent.execution.children.messages import AskCompiler, Compile, Compiled, CompilerIs
 from agent.execution.children.serve import allow_cpu, serve
 from agent.execution.wire import Channel
 
 # Enough for the heaviest template libraries; a runaway instantiation ends here and not in the swap.
 MEMORY = 8 << 30
+
+_FOLDER = "--include-path="
 
 
 def main() -> None:
@@ -21,6 +28,8 @@ def main() -> None:
         identity = CompilerIs(tuple(nvrtc.getVersion()), tuple(nvrtc.getSupportedArchs()))
     except Exception as error:  # a missing CuPy, a missing library, a wheel of the wrong CUDA: all the same to the user
         nvrtc, identity = None, CompilerIs((0, 0), (), missing=f"{type(error).__name__}: {error}")
+    fewer = rights.give_up()
+    identity = evolve(identity, held_by=fewer.by, unheld=fewer.missing)
 
     def handle(channel: Channel) -> None:
         request: AskCompiler | Compile = channel.receive(AskCompiler, Compile)
@@ -33,7 +42,8 @@ def compile_program(nvrtc: Any, request: Compile) -> Compiled:
     """Compile one program. Whatever NVRTC says, or CuPy cannot do, is in the answer."""
     allow_cpu(request.seconds)
     try:
-        return _anonymous(_answer(nvrtc, request))
+        folders = [option.removeprefix(_FOLDER) for option in request.options if option.startswith(_FOLDER)]
+        return _anonymous(rights.reading_only(folders, lambda: _answer(nvrtc, request)))
     except Exception as failure:  # for example text that CuPy cannot hand to NVRTC
         return Compiled(f"{type(failure).__name__}: {failure}", "", b"", b"", ())
 

@@ -1,6 +1,8 @@
 """The GPU child: jobs of one program, then it is killed. Lays out buffers between guard bands, launches, reads back.
 
 Only the CUDA driver and runtime calls of CuPy are used, none of its arrays: no kernel runs here but the job's and ours.
+Once the context is there, before anything of a user is loaded, it gives up what it has no more need of: network, other
+processes and programs, changes to files, more memory than is good for the machine.
 """
 
 import ctypes
@@ -12,17 +14,21 @@ import numpy.typing as npt
 from attrs import define, evolve, field
 
 from agent.execution.children import gpu_messages as say
-from agent.execution.children import measuring
+from agent.execution.children import measuring, rights
 from agent.execution.children import timing_messages as timing
 from agent.execution.children.cuda_errors import fault_kind, out_of_memory
 from agent.execution.children.ground import Ground, open_ground
 from agent.execution.children.serve import serve
 from agent.execution.children.texture_objects import Shown, show
+from agent.execution.nvml import watch
 from agent.execution.wire import Channel
 
 # Bytes before and after each buffer that nobody may touch; also what makes buffers start at 256-byte boundaries.
 GUARD = 256 << 10
 GUARD_BYTE = 0xA5
+
+HOST_MEMORY = 8 << 30
+"""Bytes that a runner may take beside those of its context: contents go through it in pieces."""
 
 
 @define
@@ -47,12 +53,18 @@ def main() -> None:
         card = say.Card("", 0, 0, 0, 0, missing=f"{type(error).__name__}: {error}")
     memory = Memory()
     job: list[say.Job] = []
+    fewer: list[rights.Fewer] = []
 
     def handle(channel: Channel) -> None:
         request = channel.receive(
             say.AskCard, say.Warm, say.Job, say.Go, say.Read,
             timing.Look, timing.Calibrate, timing.Measure, timing.Recompute,
         )  # fmt: skip
+        if not fewer and _loads(request):
+            _warm(runtime, card)
+            watch(card.address)  # the driver's libraries open what they need while they may
+            # Landlock would keep it from the shared memory that outputs go through.
+            fewer.append(rights.give_up(HOST_MEMORY, landlocked=False))
         if isinstance(request, say.AskCard):
             channel.send(card)
         elif isinstance(request, timing.Calibrate):
@@ -74,6 +86,14 @@ def main() -> None:
             channel.send(_read(runtime, memory.addresses[request.region] + request.start, request))
 
     serve(handle)
+
+
+def _loads(request: object) -> bool:
+    """Whether it brings a user's code into this process. Not where compute-sanitizer (``exact``) has it in hand, which
+    listens to it by a socket of its own."""
+    if isinstance(request, say.Job):
+        return not request.exact
+    return isinstance(request, timing.Measure | timing.Recompute)
 
 
 def _card(runtime: Any) -> say.Card:
