@@ -68,7 +68,7 @@ class Cache:
     builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
     samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)
     largest: dict[str, Case | None] = field(factory=dict, repr=False)
-    hazards: dict[object, frozenset[tuple[str, bool]]] = field(factory=dict, repr=False)
+    hazards: dict[object, frozenset[tuple[str, bool, bool]] | None] = field(factory=dict, repr=False)
     declared: Case | None = None
     controls: dict[object, Timed] = field(factory=dict, repr=False)
     room: Headroom | None = None

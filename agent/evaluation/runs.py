@@ -8,6 +8,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from agent.evaluation import planting
+from agent.evaluation.draws import draw_between
 from agent.evaluation.draws import draw_seed as draw_seed
 from agent.evaluation.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
@@ -109,6 +110,18 @@ def images(before: Contents, prior: int) -> tuple[Image, ...]:
     )
 
 
+def elsewhere(found: Sequence[Image], before: Contents) -> tuple[Image, ...]:
+    """The same contents at other addresses: in another order, apart from one another by no fixed number of buffers, and
+    at other multiples of 256 bytes. Where a buffer lies is nothing that an answer may hang on."""
+    placed: list[Image] = []
+    for image in sorted(found, key=lambda image: draw_seed()):
+        gaps = draw_between(0, 5)
+        placed += [Image(f"nothing {len(placed) + turn}", 1, Poison(0)) for turn in range(gaps)]
+        fixed = image.symbol or image.name in before.bound.shown
+        placed.append(image if fixed else evolve(image, offset=image.offset + 256 * draw_between(1, 4095)))
+    return tuple(placed)
+
+
 def run(
     setting: Setting,
     build: Build,
@@ -123,17 +136,20 @@ def run(
     bound: Bound | None = None,
     parts: Mapping[str, Parts] | None = None,
     shadow: bool = False,
+    moved: bool = False,
 ) -> Answer:
     """Run ``build`` over ``before``. ``bound`` is the candidate's own where it differs from that of the contents; of
-    outputs with ``parts`` only these come back. ``shadow`` asks an emulator for float64 beside every number."""
+    outputs with ``parts`` only these come back. ``shadow`` asks an emulator for float64 beside every number. ``moved``:
+    the buffers lie elsewhere than in other runs."""
     steps = (bound or before.bound).steps
     chosen = device or setting.device
     watched = () if chosen.emulated else _watched(before)
+    filled = images(before, prior)
     return chosen.run(
         Request(
             build=build,
             steps=steps,
-            images=images(before, prior),
+            images=elsewhere(filled, before) if moved else filled,
             outputs=tuple(
                 buffer.name for buffer in before.bound.buffers if not buffer.scratch and buffer.name not in watched
             ),

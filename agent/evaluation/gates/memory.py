@@ -1,11 +1,12 @@
 """Memory and races, in the emulator, for optimised and unoptimised code, against what the original does."""
 
 import numpy as np
+from attrs import evolve
 
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, worst
 from agent.evaluation.contract import place
-from agent.evaluation.declared import TOO_LONG
+from agent.evaluation.declared import TOO_LONG, largest
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.prepare import unoptimised
 from agent.evaluation.probed import hold
@@ -17,9 +18,14 @@ from agent.evaluation.truth import Truth, disagreements, outputs, patient
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.device import Answer, Fault
+from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 
-Hazards = frozenset[tuple[str, bool]]
+Hazards = frozenset[tuple[str, bool, bool]]
+
+CHECKED = "checked"
+CHECKED_BUDGET = 50_000_000
+"""Thread-instructions of the original at the largest size that is checked."""
 
 _REFUSED = ("race on a tested value",)
 """No proof of a fault in an original: "has nobody been here?" is asked so by searches and flags that are right. A
@@ -47,7 +53,7 @@ def memory(trial: Trial) -> Ruling:
         if isinstance(built, CompileFailure):
             trial = trial.unchecked(f"unoptimised code: {built.message}")
             continue
-        for sizes in _sizes(trial):
+        for sizes in (*_sizes(trial), *(_large(trial) if optimised else ())):
             ruling = _checked(trial, built, sizes, optimised)
             if ruling.outcome != "passed":
                 return ruling
@@ -64,6 +70,24 @@ def _sizes(trial: Trial) -> list[Sizes]:
     tried = trial.prepared.contract.tried
     wanted = ("base", "primes") if trial.prepared.setting.depth == FULL else ("base",)
     return [tried[name] for name in wanted if name in tried] or [trial.prepared.contract.base]
+
+
+def _large(trial: Trial) -> list[Sizes]:
+    """The largest sizes that run checked in little time: a rewrite's loops may take more at a turn than the original's,
+    and what races from one turn to the next shows only where there are several."""
+    prepared = trial.prepared
+    if prepared.setting.depth != FULL:
+        return []
+    held = prepared.cache.largest
+    if CHECKED not in held:
+        bench = evolve(prepared.bench, setting=evolve(prepared.setting, device=checker(prepared.setting)))
+        try:
+            sizes = largest(bench, prepared.contract, CHECKED_BUDGET)
+        except WorkloadError:
+            sizes = None
+        held[CHECKED] = runs.case(sizes, _family(trial), prepared.cases[0].seed) if sizes else None
+    found = held[CHECKED]
+    return [dict(found.sizes)] if found is not None else []
 
 
 def _build(trial: Trial, program: Program, optimised: bool) -> Build | CompileFailure:
@@ -85,7 +109,9 @@ def _checked(trial: Trial, built: Build, sizes: Sizes, optimised: bool) -> Rulin
     if any(fault.kind == "step limit" for fault in answer.faults):  # endless code has been refused by now
         return passed(trial.unchecked(f"memory and races, {words}: {TOO_LONG}"), "")
     allowed = _hazards_of_original(trial, sizes, optimised)
-    new = [fault for fault in answer.faults if (fault.kind, fault.benign) not in allowed]
+    if allowed is None:
+        return passed(trial.unchecked(f"memory and races, {words}: the original does not run there"), "")
+    new = [fault for fault in answer.faults if _hazard(fault) not in allowed]
     bad = [fault for fault in new if not fault.benign or fault.kind in _REFUSED]
     if bad:
         return wrong(
@@ -111,8 +137,15 @@ def _run(trial: Trial, program: Program, built: Build, sizes: Sizes) -> Answer:
     return runs.run(prepared.setting, built, before, checks=ALL_CHECKS, device=checker(prepared.setting), seconds=30.0)
 
 
-def _hazards_of_original(trial: Trial, sizes: Sizes, optimised: bool) -> Hazards:
-    """Found once for each size and kind of code. Where the original does not run, it excuses nothing."""
+def _hazard(fault: Fault) -> tuple[str, bool, bool]:
+    """What of a fault two programs may have in common. Bytes of global memory that nobody wrote are read by programs
+    that throw them away; those of shared memory are another matter."""
+    return fault.kind, fault.benign, "shared memory" in fault.message
+
+
+def _hazards_of_original(trial: Trial, sizes: Sizes, optimised: bool) -> Hazards | None:
+    """Found once for each size and kind of code. Where the original does not compile so, it excuses nothing; None
+    where it does not end."""
     held = trial.prepared.cache.hazards
     key = (tuple(sizes.items()), optimised)
     if key not in held:
@@ -121,14 +154,17 @@ def _hazards_of_original(trial: Trial, sizes: Sizes, optimised: bool) -> Hazards
         answer = None if isinstance(built, CompileFailure) else _run(trial, original, built, sizes)
         if answer is not None:
             hold(trial.prepared.workload, answer, sizes)
-        held[key] = frozenset((fault.kind, fault.benign) for fault in answer.faults) if answer else frozenset()
+        if answer is not None and answer.status not in ("ok", "fault"):
+            held[key] = None
+        else:
+            held[key] = frozenset(map(_hazard, answer.faults)) if answer else frozenset()
     return held[key]
 
 
 def _other_order(trial: Trial) -> Ruling:
-    """Blocks in another order: still right, and the same bits if the original's are."""
-    prepared = trial.prepared
-    if not prepared.setting.device.emulated or not trial.build:
+    """Blocks in another order, and buffers at other addresses: still right, and the same bits if the original's are."""
+    prepared, built = trial.prepared, trial.build
+    if not prepared.setting.device.emulated or built is None:
         return passed(trial, "")
     known = prepared.cache.truths.get(prepared.cases[0])
     if not isinstance(known, Truth):
@@ -136,15 +172,19 @@ def _other_order(trial: Trial) -> Ruling:
     bound = bound_at(prepared.workload, trial.candidate, dict(known.case.sizes))
     before = runs.for_candidate(known.before, bound)
     setting = patient(prepared.setting, known)
-    plain = runs.run(setting, trial.build, before)
-    turned = runs.run_reordered(setting, trial.build, before)
+    plain = runs.run(setting, built, before)
+    turned = runs.run_reordered(setting, built, before, moved=True)
     if plain.status != "ok":
         return not_ok(trial, plain, str(known.case), known)
     if turned.status != "ok":
-        return passed(trial.unchecked("blocks in another order: they wait for one another"), "")
+        trial = trial.unchecked("blocks in another order: they wait for one another")
+        turned = runs.run(setting, built, before, moved=True)
+        if turned.status != "ok":
+            return not_ok(trial, turned, f"{known.case}, the buffers at other addresses", known)
     found = disagreements(known, turned)
     if found and worst(found).grade == WRONG:
-        return wrong(trial, f"with the blocks in another order {worst(found).message} ({known.case})")
+        where = "with blocks in another order, or buffers at other addresses,"
+        return wrong(trial, f"{where} {worst(found).message} ({known.case})")
     same = all(
         np.array_equal(plain.outputs[item.name], turned.outputs[item.name]) for item in outputs(known.before.bound)
     )
