@@ -41,7 +41,7 @@ class Kernel:
     ``span`` runs from the template header or first specifier to the closing brace; ``signature`` ends before the
     body; ``body`` includes its braces. ``line`` is the 1-based line of the name. ``uses`` holds every identifier in
     the definition that is not declared inside it. ``damage`` says in words why the kernel cannot be rewritten (a
-    parse error inside it, with its line), or is None.
+    parse error inside it, with its line), or is None. ``cluster_dims`` are the arguments of ``__cluster_dims__``.
     """
 
     name: str
@@ -56,3 +56,4 @@ class Kernel:
     launch_bounds: tuple[str, ...]
     uses: frozenset[str]
     damage: str | None
+    cluster_dims: tuple[str, ...] = ()

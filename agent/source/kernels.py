@@ -92,9 +92,10 @@ def _kernel(text: bytes, node: Node, blanks: Sequence[Blank], first: int) -> Ker
         body=span_of(body),
         name_span=span_of(bare),
         line=bare.start_point.row + 1,
-        launch_bounds=_launch_bounds(text, signature, blanks),
+        launch_bounds=_attribute(signature, blanks, "LAUNCH_BOUNDS"),
         uses=free_names(text, span, outer) - {text_of(text, bare)},
         damage=_damage(text, outer),
+        cluster_dims=_attribute(signature, blanks, "CLUSTER_DIMS"),
     )
 
 
@@ -207,10 +208,10 @@ def _without_name(text: bytes, node: Node, name: Node) -> str:
     return text[node.start_byte : name.start_byte].decode("utf-8", "replace") + after
 
 
-def _launch_bounds(text: bytes, signature: Span, blanks: Sequence[Blank]) -> tuple[str, ...]:
-    """The arguments of ``__launch_bounds__`` (or of PyTorch's macros for it) in the signature, as written."""
+def _attribute(signature: Span, blanks: Sequence[Blank], name: str) -> tuple[str, ...]:
+    """The arguments of ``__launch_bounds__`` (or of PyTorch's macros for it) and the like in the signature."""
     for blank in blanks_in(blanks, signature.start, signature.end):
-        if "LAUNCH_BOUNDS" in blank.name.upper() and blank.value:
+        if name in blank.name.upper() and blank.value:
             return split_arguments(blank.value)
     return ()
 

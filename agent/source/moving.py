@@ -142,6 +142,7 @@ def moved_kernel(kernel: Kernel, by: int, lines: int) -> Kernel:
         kernel.launch_bounds,
         kernel.uses,
         kernel.damage,
+        kernel.cluster_dims,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.layout import Address, parameter_layout
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
-from agent.workload.static import arguments, contents, passing, showing, sizing, structs
+from agent.workload.static import arguments, arranging, contents, passing, showing, sizing, structs
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
 from agent.workload.static.refusal import BLANK, refusal
@@ -218,6 +218,7 @@ def _launch(item: LaunchItem, draft: Draft) -> Launch:
     if kernel is None or kernel.name not in draft.facts.unit.kernels:
         draft.ask(f"definition of `{item.kernel}`", "it is not in this file", item.line)
         return Launch(item.kernel, grid, block, shared, ())
+    arranging.arranged(item, kernel, draft)
     template = _template(kernel, item, draft)
     expected = len(kernel.parameters)
     if len(item.arguments) != expected:
@@ -368,7 +369,7 @@ def _finish(
     notes: list[str] = list(draft.facts.notes)
     buffers = []
     for memory in draft.order:
-        access = _access(memory, draft, usages, orbit)
+        access = _access(memory, draft, usages, orbit, notes)
         domain = contents.domain(memory, access, draft, usages, extents, draft.first or item, notes)
         held = draft.facts.memories[memory]
         origin = Origin("allocation", held.line, held.how)
@@ -428,11 +429,14 @@ def _orbits(items: tuple[Item, ...]) -> dict[int, set[int]]:
     return found
 
 
-def _access(memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]]) -> Access:
+def _access(
+    memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]], notes: list[str]
+) -> Access:
     """In when nothing writes it, in any role that swaps give it; out when what was there before cannot show.
 
     Whether a launch writes all of a buffer is not seen here. So what the host put there may still be read by a later
-    step, such as the rim that a stencil leaves alone; what nothing put there is left for the contract to judge.
+    step, such as the rim that a stencil leaves alone; what nothing put there is left for the contract to judge, unless
+    the first launch reads it before it writes it.
     """
     own = list(_role(memory, draft, usages))
     roles = [role for other in orbit.get(memory, {memory}) for role in _role(other, draft, usages)]
@@ -441,9 +445,15 @@ def _access(memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: d
     _, first_writes = own[0]
     if not any(writes for _, writes in roles):
         return Access.IN
-    if first_writes and (fresh or not any(reads for reads, _ in roles)):
-        return Access.OUT
-    return Access.INOUT
+    if not first_writes or (not fresh and any(reads for reads, _ in roles)):
+        return Access.INOUT
+    path, kernel, _ = draft.uses[memory][0]
+    how = usages.get(kernel.name)
+    if how is not None and path in how.before:
+        name = draft.facts.memories[memory].name
+        notes.append(f"`{kernel.name}` reads `{name}` before it writes it, and nothing that was read fills it before")
+        return Access.INOUT
+    return Access.OUT
 
 
 def _role(memory: int, draft: Draft, usages: dict[str, Usage | None]) -> Iterator[tuple[bool, bool]]:

@@ -65,7 +65,7 @@ def declare_enumerators(facts: Facts, state: State) -> None:
 
 def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_level: bool) -> None:
     line = facts.line(node)
-    if node.type == "function_declarator":
+    if node.type == "function_declarator" and not _is_pointed(node):
         _constructor_in_disguise(node, type_text, facts, state)
         return
     value_node = child(node, "value") if node.type == "init_declarator" else None
@@ -75,8 +75,8 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
         return
     name = facts.node_text(name_node)
     stars = _stars(inner)
-    if inner.type == "array_declarator" or (stars == 0 and _array(inner) is not None):
-        _declare_array(inner, name, type_text, value_node, facts, state)
+    if (array := _array(inner)) is not None and (stars == 0 or _holds_pointers(inner)):
+        _declare_array(array, name, type_text + "*" * stars, value_node, facts, state)
         return
     if inner.type == "reference_declarator" and value_node is not None:
         cell = ev.cell_of(value_node, facts, state)
@@ -93,6 +93,12 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
     )
     if initial is not None and not filled:
         give(cell, initial, value_node, facts, state, line)
+
+
+def _is_pointed(function: Node) -> bool:
+    """``void (*f)(float*, int)``: a pointer to functions."""
+    inner = child(function, "declarator")
+    return inner is not None and inner.type == "parenthesized_declarator"
 
 
 def _listed_or_none(node: Node | None) -> bool:
@@ -186,28 +192,33 @@ def _array(node: Node) -> Node | None:
     return node if node.type == "array_declarator" else None
 
 
-def _declare_array(inner: Node, name: str, type_text: str, value_node: Node | None, facts: Facts, state: State) -> None:
+def _holds_pointers(node: Node) -> bool:
+    """``T* a[n]``, and not ``T (*a)[n]``."""
+    inner: Node | None = node
+    while inner is not None and inner.type == "pointer_declarator":
+        inner = child(inner, "declarator")
+    return inner is not None and inner.type == "array_declarator"
+
+
+def _declare_array(inner: Node, name: str, element: str, value_node: Node | None, facts: Facts, state: State) -> None:
     """``float h[n][m];``: a host memory of its own."""
     line = facts.line(inner)
     count: Value = Scalar(number(1))
     node: Node | None = inner
-    stars = 0
-    while node is not None and node.type in ("array_declarator", "pointer_declarator"):
-        if node.type == "pointer_declarator":
-            stars += 1
-        else:
-            size = child(node, "size")
-            listed = _listed(value_node)
-            extent = ev.evaluate(size, facts, state) if size is not None else Scalar(number(max(1, len(listed))))
-            count = combine("*", count, extent)
+    pointers = element.endswith("*")
+    while node is not None and node.type == "array_declarator":
+        size = child(node, "size")
+        extent = (
+            ev.evaluate(size, facts, state) if size is not None else Scalar(number(max(1, len(_listed(value_node)))))
+        )
+        count = combine("*", count, extent)
         node = child(node, "declarator")
-    element = type_text + "*" * stars
-    nbytes = combine("*", count, Scalar(number(8))) if stars else calls.times_size(count, type_text, facts)
+    nbytes = combine("*", count, Scalar(number(8))) if pointers else calls.times_size(count, element, facts)
     pointer = calls.host_memory("array", nbytes, element, line, Content("fresh"), facts, state, name)
     if value_node is not None:
-        state.contents[pointer.memory] = _initialised(value_node, count, facts, state) if not stars else Content("host")
+        state.contents[pointer.memory] = Content("host") if pointers else _initialised(value_node, count, facts, state)
     facts.declare(name, pointer, element + "[]", state)
-    list_elements(pointer, name, type_text + "*" * stars, value_node, facts, state)
+    list_elements(pointer, name, element, value_node, facts, state)
 
 
 def list_elements(pointer: Pointer, name: str, element: str, node: Node | None, facts: Facts, state: State) -> None:

@@ -10,15 +10,26 @@ from agent.source.lexing import Macro
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.expression import parse as parse_expression
-from agent.workload.static import arguments, calls, constructing, integers, members, options, parts, streams
+from agent.workload.static import (
+    arguments,
+    calls,
+    constructing,
+    integers,
+    launching,
+    members,
+    options,
+    parts,
+    streams,
+)
 from agent.workload.static.combining import combine
 from agent.workload.static.conversion import as_type, convert, repointed, size_of
-from agent.workload.static.enumerators import ENUMERATORS
+from agent.workload.static.enumerators import BUILTIN, ENUMERATORS
 from agent.workload.static.properties import property_value
 from agent.workload.static.state import Facts, State, parse_snippet
 from agent.workload.static.values import (
     ONE,
     ZERO,
+    Called,
     Dim3,
     Lambda,
     Pointer,
@@ -32,22 +43,6 @@ from agent.workload.static.values import (
     Value,
 )
 from agent.workload.workload import Origin
-
-# What the standard headers define. RAND_MAX is glibc's.
-_BUILTIN: Mapping[str, Value] = {
-    "NULL": ZERO,
-    "nullptr": ZERO,
-    "true": ONE,
-    "false": ZERO,
-    "cudaSuccess": ZERO,
-    "INT_MAX": Scalar(number(2**31 - 1), "i32"),
-    "RAND_MAX": Scalar(number(2**31 - 1), "i32"),
-    "FLT_MAX": Scalar(number(3.4028234663852886e38, True)),
-    "FLT_MIN": Scalar(number(1.1754943508222875e-38, True)),
-    "M_PI": Scalar(number(3.141592653589793)),
-    "INFINITY": Scalar(number(float("inf"), True)),
-    "warpSize": Scalar(number(32)),
-}
 
 
 def evaluate(node: Node, facts: Facts, state: State) -> Value:
@@ -81,7 +76,7 @@ def as_scalar(value: Value) -> Scalar | Unknown:
 
 def truth(value: Value, facts: Facts) -> bool | None:
     """Whether a condition holds at the values that the program has when run as it is; None if that is not known."""
-    if isinstance(value, Pointer | Ref | Text):
+    if isinstance(value, Pointer | Ref | Text | Called):
         return True
     if not isinstance(value, Scalar):
         return None
@@ -130,11 +125,11 @@ def lookup(name: str, line: int, facts: Facts, state: State) -> Value:
     macro = facts.macro(name)
     if macro is not None and macro.parameters is None:
         return _macro(macro, line, facts, state)
-    if name in _BUILTIN:
-        return _BUILTIN[name]
+    if name in BUILTIN:
+        return BUILTIN[name]
     if name in ENUMERATORS:
         return Text(name)
-    return Unknown(f"`{name}` is not defined in this file", line)
+    return launching.kernel(name, line, facts, state) or Unknown(f"`{name}` is not defined in this file", line)
 
 
 def _macro(macro: Macro, line: int, facts: Facts, state: State) -> Value:
@@ -204,7 +199,8 @@ def _address(node: Node, facts: Facts, state: State) -> Value:
         return combine("+", base, index) if isinstance(base, Pointer) else Unknown("the address of an element")
     cell = cell_of(inner, facts, state)
     if cell is None:
-        return Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
+        named = launching.kernel(facts.node_text(inner), facts.line(node), facts, state)
+        return named or Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
     held = state.cells.get(cell)
     if isinstance(held, Pointer) and "[" in facts.types.get(cell, ""):
         return held
@@ -212,6 +208,8 @@ def _address(node: Node, facts: Facts, state: State) -> Value:
 
 
 def dereference(value: Value, facts: Facts, state: State, line: int) -> Value:
+    if isinstance(value, Called):
+        return value
     if isinstance(value, Ref):
         return parts.record(value.cell, state.cells.get(value.cell, Unknown("a variable without value", line)), facts)
     if isinstance(value, Pointer) and (cell := parts.element(value, ZERO, facts)) is not None and cell in state.cells:
@@ -259,6 +257,8 @@ def _owner(base: Node, facts: Facts, state: State) -> int | None:
     if base.type == "subscript_expression":
         holder, index = subscript(base, facts, state)
         owner = parts.element(holder, index, facts, make=True) if isinstance(holder, Pointer) else None
+        if owner is not None and isinstance(holder, Pointer) and not facts.types.get(owner):
+            facts.types[owner] = holder.element
     elif base.type in ("identifier", "field_expression", "pointer_expression"):
         owner = cell_of(base, facts, state)
     else:
@@ -334,7 +334,8 @@ def _conditional(node: Node, facts: Facts, state: State) -> Value:
     if yes == no:
         return yes
     known = truth(condition, facts)
-    if isinstance(condition, Scalar) and known is not None and isinstance(no if known else yes, Unknown):
+    other = no if known else yes
+    if isinstance(condition, Scalar) and known is not None and isinstance(other, Unknown | Called):
         facts.pinned |= condition.expression.names  # the other side is for other values of these
         return yes if known else no
     if isinstance(condition, Scalar) and isinstance(yes, Scalar) and isinstance(no, Scalar):
@@ -356,7 +357,7 @@ def _assign(node: Node, facts: Facts, state: State) -> Value:
     left, right = child(node, "left"), child(node, "right")
     if left is None or right is None:
         return Unknown("a broken expression", facts.line(node))
-    value = evaluate(right, facts, state)
+    value = launching.assigned(left, right, facts, state)
     op = facts.node_text(child(node, "operator") or node.children[1])
     if op != "=":
         value = combine(op[:-1], evaluate(left, facts, state), value, facts)
@@ -400,7 +401,7 @@ def store(target: Node, value: Value, facts: Facts, state: State, node: Node) ->
     """``target = value``: into a variable, a member, a part of a dim3, or memory."""
     if target.type == "field_expression":
         base = child(target, "argument")
-        cell = facts.find(facts.node_text(base)) if base is not None and base.type == "identifier" else None
+        cell = cell_of(base, facts, state) if base is not None else None
         held = state.cells.get(cell) if cell is not None else None
         if isinstance(held, Dim3) and cell is not None:
             part = facts.node_text(child(target, "field") or target)
@@ -472,6 +473,7 @@ _HANDLERS: Mapping[str, Callable[[Node, Facts, State], Value]] = {
     "parenthesized_expression": _inner,
     "identifier": _identifier,
     "qualified_identifier": _identifier,
+    "template_function": _identifier,
     "true": lambda node, facts, state: ONE,
     "false": lambda node, facts, state: ZERO,
     "null": lambda node, facts, state: ZERO,

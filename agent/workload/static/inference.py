@@ -154,7 +154,7 @@ def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
     callers = _callers(facts)
     around = list(
         dict.fromkeys(site.function for site in document.launches if site.kernel == kernel.name and site.function)
-    )
+    ) or list(_naming(kernel, facts))
     seen: set[str] = set()
     for start in around:
         name, turn = start.split("::")[-1], 0
@@ -168,6 +168,13 @@ def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
             yield name
         if start in facts.functions and start != name:
             yield start
+
+
+def _naming(kernel: Kernel, facts: Facts) -> Iterator[str]:
+    """The functions that name a kernel and may launch it: through a pointer, or by a call of the runtime."""
+    for name, functions in facts.functions.items():
+        if name != "main" and any(kernel.name in names_in(one.node.text or b"") for one in functions):
+            yield name
 
 
 def _callers(facts: Facts) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""A launch expression met while host code is read."""
+"""Launches met while host code is read: ``k<<<grid, block>>>(...)``, of a kernel or through a pointer to one."""
 
 from tree_sitter import Node
 
@@ -6,7 +6,18 @@ from agent.source.nodes import field as child
 from agent.workload.static import calls, parts, structs
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import ZERO, Content, LaunchItem, Pointer, Unknown, Value, leading
+from agent.workload.static.values import (
+    ZERO,
+    Called,
+    Content,
+    Dim3,
+    LaunchItem,
+    Pointer,
+    Scalar,
+    Unknown,
+    Value,
+    leading,
+)
 from agent.workload.types import split_name
 
 
@@ -17,22 +28,34 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
     dimensions = [part for part in configuration.named_children if part.type != "comment"]
     if callee is None or len(dimensions) < 2:
         return Unknown("a broken launch", facts.line(node))
-    name, template = split_name(facts.node_text(callee))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
-    values = tuple(structs.snapshot(ev.evaluate(part, facts, state), facts, state) for part in given)
-    grid, block = (calls.dim3_of(_dimension(part, facts, state)) for part in dimensions[:2])
+    values = [ev.evaluate(part, facts, state) for part in given]
+    grid, block = (calls.dim3_of(dimension(part, facts, state)) for part in dimensions[:2])
+    shared = ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ZERO
+    record(_called(callee, facts, state), grid, block, shared, values, node, facts, state)
+    return ZERO
+
+
+def record(
+    called: Called, grid: Dim3 | Unknown, block: Dim3 | Unknown, shared: Scalar | Unknown, arguments: list[Value],
+    node: Node, facts: Facts, state: State, cluster: Dim3 | Unknown | None = None, cooperative: bool = False,
+) -> None:  # fmt: skip
+    """Note a launch; afterwards what its pointers lead to may have changed."""
+    values = tuple(structs.snapshot(value, facts, state) for value in arguments)
     facts.items.append(
         LaunchItem(
-            name.split("::")[-1],
-            tuple(_template_argument(text, facts.line(node), facts, state) for text in template),
+            called.kernel,
+            called.template,
             grid,
             block,
-            ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ZERO,
+            shared,
             values,
             facts.line(node),
             dict(state.contents),
             facts.conditional > 0,
             pinned=frozenset(facts.pinned),
+            cluster=cluster,
+            cooperative=cooperative,
         )
     )
     for value in values:
@@ -40,15 +63,42 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
             if isinstance(held, Pointer):
                 domain = state.contents[held.memory].domain
                 parts.refill(held.memory, Content("kernel", domain), facts, state)
-    return ZERO
 
 
-def _dimension(node: Node, facts: Facts, state: State) -> Value:
+def kernel(name: str, line: int, facts: Facts, state: State) -> Called | None:
+    """The kernel that is named where a value stands (``ns::k<float>``); None for any other name."""
+    bare, template = split_name(name)
+    bare = bare.split("::")[-1].strip()
+    if bare not in facts.kernels:
+        return None
+    return Called(bare, tuple(_template_argument(text, line, facts, state) for text in template))
+
+
+def _called(callee: Node, facts: Facts, state: State) -> Called:
+    """What stands in front of ``<<<``: a pointer that holds a kernel, or the kernel itself."""
+    text, line = facts.node_text(callee), facts.line(callee)
+    if callee.type not in ("identifier", "qualified_identifier", "template_function") or facts.find(text) is not None:
+        held = ev.evaluate(callee, facts, state)
+        if isinstance(held, Called):
+            return held
+    name, template = split_name(text)
+    return Called(name.split("::")[-1], tuple(_template_argument(one, line, facts, state) for one in template))
+
+
+def dimension(node: Node, facts: Facts, state: State) -> Value:
+    """A grid or block, ``{x, y, z}`` too."""
     if node.type == "initializer_list":
         from agent.workload.static.library import make_dim3
 
         return make_dim3([ev.evaluate(part, facts, state) for part in node.named_children if part.type != "comment"])
     return ev.evaluate(node, facts, state)
+
+
+def assigned(target: Node, node: Node, facts: Facts, state: State) -> Value:
+    """The value of an expression that is assigned: ``grid = {x, y, z}`` too."""
+    cell = ev.cell_of(target, facts, state) if node.type == "initializer_list" else None
+    is_grid = cell is not None and isinstance(state.cells.get(cell), Dim3)
+    return dimension(node, facts, state) if is_grid else ev.evaluate(node, facts, state)
 
 
 def _template_argument(text: str, line: int, facts: Facts, state: State) -> str:

@@ -14,6 +14,7 @@ from agent.workload.static import (
     conversion,
     hints,
     integers,
+    launch_calls,
     members,
     options,
     parts,
@@ -44,9 +45,9 @@ Handler = Callable[[list[Value], Node, Facts, State], Value]
 
 def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, state: State) -> Value:
     """A call of something that is not defined in the file."""
-    if bare in runtime.CUDA:
-        values = [_argument(part, facts, state) for part in given]
-        return runtime.CUDA[bare](values, node, facts, state)
+    handler = runtime.CUDA.get(bare) or launch_calls.LAUNCHES.get(bare)
+    if handler is not None:
+        return handler([_argument(part, facts, state) for part in given], node, facts, state)
     if bare in arguments.PARSERS:
         held = ev.evaluate(given[0], facts, state) if given else Unknown("nothing")
         return arguments.parsed(given, held, bare, node, facts)

@@ -12,10 +12,10 @@ from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.expression import Expression
 from agent.workload.expression import number as number_of
+from agent.workload.static import calls, configuration, integers, launching, parts
 from agent.workload.static import evaluate as ev
-from agent.workload.static import integers, parts
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import ZERO, Content, Pointer, Record, Unknown, Value
+from agent.workload.static.values import ZERO, Content, Pointer, Record, Scalar, Unknown, Value
 
 MAX_ELEMENTS = 256
 """Elements of an array in a struct that are followed one by one."""
@@ -43,7 +43,7 @@ def fill(
     if found is None or told is None:
         return False
     values = {
-        one.name: ev.evaluate(told[one.name], facts, state)
+        one.name: _value(one, told[one.name], facts, state)
         for one in found
         if one.name in told and not (told[one.name].type == "initializer_list" and _is_whole(one, facts))
     }
@@ -52,6 +52,13 @@ def fill(
     for one in found:
         _give(owner, one, values.get(one.name), told.get(one.name), node is not None or zeroed, facts, state, line)
     return True
+
+
+def _value(member: Member, node: Node, facts: Facts, state: State) -> Value:
+    if configuration.default(member.type) is None:
+        return ev.evaluate(node, facts, state)
+    value = launching.dimension(node, facts, state)
+    return calls.dim3_of(value) if isinstance(value, Scalar) else value
 
 
 def _is_whole(member: Member, facts: Facts) -> bool:
@@ -75,14 +82,14 @@ def _give(
     elif member.default is not None:
         with facts.original_text():
             ev.set_cell(cell, ev.evaluate(member.default, facts, state), facts, state, line)
+    elif (grid := configuration.default(member.type)) is not None:
+        state.cells[cell] = grid
     elif listed:
         ev.set_cell(cell, ZERO, facts, state, line)
 
 
 def _array(cell: int, member: Member, facts: Facts, state: State, line: int) -> None:
     """An array in a struct is a host memory of its own."""
-    from agent.workload.static import calls
-
     count = ev.evaluate(member.extent, facts, state) if member.extent is not None else Unknown("it has no extent")
     nbytes = calls.times_size(count, member.type, facts)
     facts.types[cell] = f"{member.type}[]"
@@ -106,12 +113,17 @@ def _elements(cell: int, member: Member, node: Node | None, listed: bool, facts:
 
 
 def array_member(cell: int, owner: int, name: str, facts: Facts, state: State, line: int) -> None:
-    """Where a variable that is named for the first time is an array in a struct, make it one."""
+    """Where a variable that is named for the first time is an array in a struct, make it one; a grid begins as one
+    block."""
     for one in aggregate(facts.types.get(owner, ""), facts, whole=False) or ():
         if one.name == name and one.extent is not None:
             facts.types[cell] = one.type
             with facts.original_text():
                 _array(cell, one, facts, state, line)
+        elif one.name == name and (grid := configuration.default(one.type)) is not None:
+            facts.types[cell], state.cells[cell] = one.type, grid
+        elif one.name == name and one.type in configuration.LAYOUTS:
+            facts.types[cell] = one.type
 
 
 def plain_members(body: Node, facts: Facts) -> list[Member]:
@@ -169,7 +181,7 @@ def aggregate(type_text: str, facts: Facts, whole: bool = True) -> list[Member] 
     name = type_text.replace("const ", "").strip().split("<")[0].split("::")[-1].strip()
     text = facts.document.text
     if name not in _named(text):
-        return _lanes(name)
+        return _lanes(name) or [Member(*one) for one in configuration.LAYOUTS.get(name, ())] or None
     body = body_of(name, facts)
     found: list[Member] = []
     for part in body.named_children if body is not None else ():

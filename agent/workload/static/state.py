@@ -76,7 +76,8 @@ class Facts:
     ``device_names`` are the names that the kernel is compiled with: a macro or constant among them is not varied, as
     the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
     ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
-    integer types of members and elements. ``same`` and ``turns`` remember what roots are called.
+    integer types of members and elements, ``kernels`` the names of all kernels. ``same`` and ``turns`` remember what
+    roots are called.
     """
 
     unit: Unit
@@ -84,6 +85,7 @@ class Facts:
     answers: dict[str, int | float] = field(factory=dict)
     command: RunLine | None = None
     functions: dict[str, tuple[Function, ...]] = field(factory=dict)
+    kernels: frozenset[str] = frozenset()
     scopes: list[dict[str, int]] = field(factory=lambda: [{}])
     types: dict[int, str] = field(factory=dict)
     names: dict[int, str] = field(factory=dict)
@@ -357,7 +359,8 @@ def read_facts(
 ) -> Facts:
     """The functions of a program's files, for a run with the arguments of ``command``."""
     document = unit.document
-    facts = Facts(unit, device_names, answers, command, text=document.text)
+    kernels = frozenset(kernel.name for kernel in document.kernels)
+    facts = Facts(unit, device_names, answers, command, kernels=kernels, text=document.text)
     for node in _functions(document.tree.root_node):
         declarator = child(node, "declarator")
         while declarator is not None and declarator.type != "function_declarator":

@@ -53,6 +53,14 @@ class Lambda:
 
 
 @frozen
+class Called:
+    """A kernel by its bare name, with the template arguments that are written beside it: what a pointer to it holds."""
+
+    kernel: str
+    template: tuple[str, ...] = ()
+
+
+@frozen
 class Text:
     """A text that is known, and whether it is a word of the command line."""
 
@@ -119,7 +127,7 @@ class Shown:
 
 Value = (
     Unknown | Scalar | Pointer | Ref | Record | Composite | Text | Lambda | Dim3 | Properties | Distribution | Random
-    | Channels | Shown
+    | Channels | Shown | Called
 )  # fmt: skip
 
 
@@ -191,7 +199,8 @@ class Root:
 class LaunchItem:
     """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that
     decided the way to it; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
-    turns are all alike."""
+    turns are all alike. ``cluster`` is what an attribute of the launch asks for, None where none does; ``cooperative``
+    if all blocks of the launch run at once."""
 
     kernel: str
     template: tuple[str, ...]
@@ -204,6 +213,8 @@ class LaunchItem:
     conditional: bool
     repeated: bool = False
     pinned: frozenset[str] = frozenset()
+    cluster: Dim3 | Unknown | None = None
+    cooperative: bool = False
 
 
 @frozen
