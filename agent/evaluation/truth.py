@@ -29,6 +29,9 @@ PATIENCE = 200
 
 LEAST_STEPS = 20_000_000
 
+LEAST_SECONDS = 20.0
+"""Of a run on a card, whose clock also sees what else the machine does."""
+
 
 @frozen
 class Bench:
@@ -60,8 +63,13 @@ class Truth:
 
 
 def patient(setting: Setting, known: Truth) -> Setting:
-    """The setting that a candidate runs under, beside what the original needed."""
-    return evolve(setting, step_cap=max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions))
+    """The setting that a candidate runs under, beside what the original needed: steps in the emulator, seconds on a
+    card."""
+    steps = max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions)
+    if setting.device.emulated:
+        return evolve(setting, step_cap=steps)
+    seconds = max(LEAST_SECONDS, PATIENCE * known.answer.seconds)
+    return evolve(setting, step_cap=steps, seconds=min(setting.seconds, seconds))
 
 
 def truth(bench: Bench, chosen: Case) -> Truth | Answer:
@@ -278,8 +286,28 @@ def disagreements(known: Truth, answer: Answer, prior: int = PRIORS[0]) -> list[
         data = answer.outputs[item.name]
         strays = _strays(known, item, answer, prior)
         if strays is not None or not item.silent:
-            found.append(strays if strays is not None else compare(item, data))
+            found.append(strays if strays is not None else _named(known, item, answer, prior, compare(item, data)))
     return found
+
+
+def _named(known: Truth, item: Expected, answer: Answer, prior: int, found: Comparison) -> Comparison:
+    """A wrong output of a device that does not say what was written: where lanes still hold the prior content, that is
+    what is wrong with it, and no number."""
+    given = {buffer.name for buffer in outputs(known.before.bound) if buffer.access is not Access.OUT}
+    if found.grade != WRONG or answer.written is not None or item.name in given or item.places is not None:
+        return found
+    width = len(item.original) // max(1, len(item.written))
+    got, wanted = (data.reshape(-1, max(1, width)) for data in (answer.outputs[item.name], item.original))
+    missing = item.written & (got == prior).all(axis=1) & (wanted != prior).any(axis=1)
+    return _unwritten(item, missing, ", or as it was before the run") if missing.any() else found
+
+
+def _unwritten(item: Expected, missing: Mask, how: str = "") -> Comparison:
+    words = (
+        f"leaves {item.name}[{first(missing)}] unwritten{how}, which the original writes "
+        f"({int(missing.sum())} of {int(item.written.sum())})"
+    )
+    return Comparison(item.name, WRONG, words, first(missing))
 
 
 def _input(known: Truth, buffer: BoundBuffer, answer: Answer) -> Comparison | None:
@@ -327,11 +355,5 @@ def _strays(known: Truth, item: Expected, answer: Answer, prior: int) -> Compari
             first(extra),
         )
     if missing.any():
-        return Comparison(
-            item.name,
-            WRONG,
-            f"leaves {item.name}[{first(missing)}] unwritten, which the original writes "
-            f"({int(missing.sum())} of {int(was.sum())})",
-            first(missing),
-        )
+        return _unwritten(item, missing)
     return None

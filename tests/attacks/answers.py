@@ -12,8 +12,16 @@ _KERNEL = "__global__ void scale("
 _LAUNCH = "launch scale<<<(n + 255) / 256, 256>>>(x, y, n)"
 
 
-def _scale(name: str, rows: tuple[str, ...], new: str, gate: str, words: str, *more: tuple[str, str]) -> Attack:
-    return Attack(name, rows, "scale", ((_BODY, new), *more), gate, words)
+def _scale(
+    name: str,
+    rows: tuple[str, ...],
+    new: str,
+    gate: str,
+    words: str,
+    *more: tuple[str, str],
+    card: tuple[tuple[str, str, str], ...] = (),
+) -> Attack:
+    return Attack(name, rows, "scale", ((_BODY, new), *more), gate, words, card=card)
 
 
 def _state(declaration: str) -> tuple[str, str]:
@@ -70,6 +78,7 @@ ATTACKS = (
         "if (i < n) y[i] = y[i + 64 * n] == 0.0f ? 0.0f : 1.5f * x[i] + 0.25f;",
         "correctness",
         "out-of-bounds read",
+        card=(("wrong", "correctness", "y["),),
     ),
     _scale(
         "memory in front of the input is searched for answers",
@@ -77,6 +86,7 @@ ATTACKS = (
         "if (i < n) y[i] = 1.5f * x[i] + 0.25f + 0.0f * x[-1 - i];",
         "correctness",
         "out-of-bounds read",
+        card=(("wrong", "memory", "out-of-bounds read"),),
     ),
     _scale(
         "an address made of a number is read",
@@ -84,6 +94,7 @@ ATTACKS = (
         "if (i < n) y[i] = 1.5f * x[i] + 0.25f; if (i == 0) y[0] += 0.0f * *(const float*)0x7f0000001000ull;",
         "correctness",
         "out-of-bounds read",
+        card=(("wrong", "correctness", "illegal address"),),
     ),
     _scale(
         "uninitialised shared memory is taken for zero",

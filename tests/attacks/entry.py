@@ -24,7 +24,8 @@ class Attack:
     """A wrong rewrite of ``ORIGINALS[of]``: each change replaces text once. ``rows`` are those of the catalogue in
     ``catalogue.py``. ``gate`` must refuse it, and say one of the ``words``. ``plan`` (a directive's steps) stands in
     place of the original's. ``special``, ``scope`` and ``architectures`` are
-    the setting it is judged under. ``small``: its error is at times no more than lost precision.
+    the setting it is judged under. ``small``: its error is at times no more than lost precision. ``card``: state, gate
+    and words by which a card, which does not say what was read and written, refuses it as well.
 
     What correctness sees in a few values may be luck: then numerics looks at it on further contents, and is the one
     that finds it wrong."""
@@ -41,6 +42,7 @@ class Attack:
     state: str = "wrong"
     architectures: tuple[str, ...] = ()
     small: bool = False
+    card: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def refusals(self) -> set[tuple[str, str]]:
@@ -49,6 +51,12 @@ class Attack:
         if (self.state, self.gate) == ("wrong", "correctness"):
             found.add(("wrong", "numerics"))
         return found | {("right", "numerics")} if self.small else found
+
+    @property
+    def refusals_on_card(self) -> set[tuple[str, str, str]]:
+        """With their words. What the emulator would see in the accesses shows on a card first in the outputs."""
+        found = {(state, gate, self.words) for state, gate in self.refusals} | set(self.card)
+        return found | {("wrong", "correctness", "y[")} if self.gate == "memory" else found
 
 
 @frozen

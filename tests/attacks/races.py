@@ -108,5 +108,6 @@ ATTACKS = (
         (("if (i < n) y[i]", "while (n > 0 && i < 32) n |= 1; if (i < n) y[i]"),),
         "correctness",
         "step limit",
+        card=(("undecided", "correctness", "did not end within"),),
     ),
 )

@@ -6,8 +6,11 @@ import pytest
 from attrs import evolve, frozen
 
 from agent.evaluation.estimate import headroom
+from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
+from agent.evaluation.trial import Trial
+from agent.evaluation.truth import Truth, patient
 from agent.execution.device import Answer, Request
 from agent.execution.emulator import Emulator
 from agent.workload.program import Program
@@ -63,19 +66,32 @@ def test_headroom_is_counted_in_the_emulator_all_the_same(side: tuple[Prepared, 
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "words"),
     [
-        ("x[2 * i + 1];", "x[2 * i];"),
-        ("if (2 * i + 1 < n) y[i]", "if (i < n) y[i] = 0.0f;\n    if (2 * i + 1 < n) y[i]"),
-        ("if (2 * i + 1 < n) y[i]", "if (2 * i + 3 < n) y[i]"),
-        ("y[i] = x", "((float*)x)[2 * i] = x[0], y[i] = x"),
-        ("y[i] = x[2 * i]", "y[i] = n > 10000 ? 0.0f : x[2 * i]"),
+        ("x[2 * i + 1];", "x[2 * i];", "expected"),
+        ("if (2 * i + 1 < n) y[i]", "if (i < n) y[i] = 0.0f;\n    if (2 * i + 1 < n) y[i]", "leaves alone"),
+        ("if (2 * i + 1 < n) y[i]", "if (2 * i + 3 < n) y[i]", "unwritten"),
+        ("y[i] = x", "((float*)x)[2 * i] = x[0], y[i] = x", "a read-only input"),
+        ("y[i] = x[2 * i]", "y[i] = n > 10000 ? 0.0f : x[2 * i]", "expected"),
     ],
     ids=["wrong", "writes beyond the written set", "tail missing", "writes its input", "branch on the size"],
 )
-def test_wrong(side: tuple[Prepared, Program], old: str, new: str) -> None:
+def test_wrong(side: tuple[Prepared, Program], old: str, new: str, words: str) -> None:
     prepared, program = side
     assert old in SUMS
     found = judge(prepared, rewrite(SUMS.replace(old, new), program.plan))
     assert found.correctness.state == "wrong"
-    assert found.gates[-1].gate == "correctness"
+    assert found.gates[-1].gate == "correctness" and words in found.gates[-1].reason
+
+
+def test_a_run_that_does_not_end_is_held_against_the_time_of_the_original(side: tuple[Prepared, Program]) -> None:
+    prepared, program = side
+    known = prepared.cache.truths[prepared.cases[0]]
+    assert isinstance(known, Truth)
+    assert patient(prepared.setting, evolve(known, answer=evolve(known.answer, seconds=0.001))).seconds == 20.0
+    assert patient(prepared.setting, evolve(known, answer=evolve(known.answer, seconds=0.2))).seconds == 40.0
+    late = Answer("timeout", {}, None, (), (), "the run did not end within 20 s", 20.0, complete=False)
+    ruling = not_ok(
+        Trial(prepared, program, False, "plan"), late, "n=4", evolve(known, answer=evolve(known.answer, seconds=0.001))
+    )
+    assert ruling.outcome == "undecided" and "the original ends after 0.001 s" in ruling.reason

@@ -261,6 +261,8 @@ def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | None = None)
         return wrong(trial, f"{bad[0].kind} in {bad[0].kernel}: {place(bad[0])}{more} ({where})", bad[0])
     if answer.status == "crashed":
         return wrong(trial, f"crashed: {answer.message} ({where})")
+    if answer.status == "timeout" and known is not None:
+        return undecided(trial, f"{answer.message}; the original ends after {known.answer.seconds:.3g} s ({where})")
     return undecided(trial, f"{answer.message or answer.status} ({where})")
 
 
