@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from attrs import define, field, frozen
+from attrs import frozen
 from tree_sitter import Node
 
 from agent.source.document import Document
@@ -16,8 +16,10 @@ from agent.source.kernel import Kernel
 from agent.source.nodes import ancestors, declared_name, kernel_node, text_of, walk
 from agent.source.nodes import field as child
 from agent.workload import types
-from agent.workload.static import struct_use
+from agent.workload.static import accesses, struct_use
+from agent.workload.static.accesses import Body, pointer_root, root
 from agent.workload.static.deciding import decided
+from agent.workload.static.device_shapes import shapes
 
 
 @frozen
@@ -36,7 +38,8 @@ class Usage:
     """Parameters (and symbols) that are read, those written, and who indexes whom. ``bounds`` hold loop bounds, the
     values of ``turning`` decide whether a loop goes on, those of ``deciding`` any branch that is followed, or one that
     may be: they are handed to a function. ``members`` are the paths of pointers in structs that are looked at,
-    ``mentioned`` all paths that are named, ``structs`` the parameters that they begin with."""
+    ``mentioned`` all paths that are named, ``structs`` the parameters that they begin with. ``before`` are surely read
+    before they are written, if they are."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -47,6 +50,7 @@ class Usage:
     members: frozenset[str] = frozenset()
     mentioned: frozenset[str] = frozenset()
     structs: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
 
     def role(self, name: str) -> tuple[bool, bool]:
         """Whether a parameter, or a pointer in a struct, is read and written; both where it is not looked at."""
@@ -56,20 +60,6 @@ class Usage:
     def uses(self, path: str) -> bool:
         """Whether a member of a struct is named, or its struct is not looked at."""
         return path.split(".")[0].split("[")[0] not in self.structs or struct_use.touched(path, self.mentioned)
-
-
-@define
-class _Body:
-    text: bytes
-    aliases: dict[str, str]
-    const: frozenset[str]
-    levels: dict[str, int] = field(factory=dict)  # of parameters that point to arrays: subscripts to an element
-    tainted: dict[str, set[tuple[str, bool]]] = field(factory=dict)
-    rows: dict[str, str] = field(factory=dict)
-    checked: set[str] = field(factory=set)
-
-    def of(self, node: Node) -> str:
-        return text_of(self.text, node)
 
 
 def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset()) -> Usage:
@@ -85,12 +75,12 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
     except SourceError:
         node = None
     levels = {p.name: p.pointer_depth for p in kernel.parameters if p.arrays}
-    body = _Body(document.text, {name: name for name in pointers}, const, levels)
-    if node is None or any(0 < count < levels[name] for name, count in _subscripted(node, body)):
+    body = Body(document.text, {name: name for name in pointers}, const, shapes(document), levels)
+    if node is None or any(0 < count < levels[name] for name, count in accesses.subscripted(node, body)):
         everything = frozenset(pointers)
         return Usage(everything, everything - const, (), frozenset(), everything, everything)
-    _find_aliases(node, body)
-    read, written = _accesses(node, body)
+    accesses.find_aliases(node, body)
+    read, written, before = accesses.accesses(node, body)
     mentioned = struct_use.seen(node, inside, body.text)
     handed_on = {path for path in inside.pointers if _within(path, mentioned & inside.structs)}
     read, written = read | handed_on, written | handed_on
@@ -101,7 +91,7 @@ def usage(document: Document, kernel: Kernel, extra: frozenset[str] = frozenset(
     turning, deciding = told[0], told[1] | handed_on
     return Usage(
         frozenset(read), frozenset(written) - const, indexing, frozenset(bounds), turning, deciding, members, mentioned,
-        inside.roots,
+        inside.roots, frozenset(before),
     )  # fmt: skip
 
 
@@ -110,154 +100,7 @@ def _within(path: str, structs: frozenset[str]) -> bool:
     return any(path.startswith(f"{one}.") for one in structs)
 
 
-def _subscripted(node: Node, body: _Body) -> Iterator[tuple[str, int]]:
-    """Each mention of a parameter that points to arrays, and how many subscripts follow: a row alone is a pointer."""
-    for part in walk(node) if body.levels else ():
-        if part.type == "identifier" and body.of(part) in body.levels:
-            count, place = 0, part
-            while place.parent is not None and child(place.parent, "argument") == place:
-                if place.parent.type != "subscript_expression":
-                    break
-                count, place = count + 1, place.parent
-            yield body.of(part), count
-
-
-def _root(node: Node, body: _Body) -> str | None:
-    """The parameter that a pointer expression starts from, and of ``a[i]``, a row of ``a``, that."""
-    base = node
-    while base.type == "subscript_expression" and (inner := child(base, "argument")) is not None:
-        base = inner
-    in_row = base is not node and base.type == "identifier" and body.of(base) in body.levels
-    return pointer_root(base if in_row else node, body.aliases, body.text)
-
-
-def _find_aliases(node: Node, body: _Body) -> None:
-    """Locals that point into a parameter's buffer: ``const float* row = x + i * n;``."""
-    for _ in range(3):
-        for part in walk(node):
-            left, right = None, None
-            if part.type == "init_declarator":
-                left, right = child(part, "declarator"), child(part, "value")
-                if left is not None and left.type == "identifier" and "auto" not in _type_of(part, body):
-                    continue
-            elif part.type == "assignment_expression":
-                left, right = child(part, "left"), child(part, "right")
-            name = declared_name(left) if left is not None else None
-            source = pointer_root(right, body.aliases, body.text) if right is not None else None
-            if name is not None and source is not None:
-                body.aliases.setdefault(body.of(name), source)
-
-
-def _type_of(declarator: Node, body: _Body) -> str:
-    parent = declarator.parent
-    type_node = child(parent, "type") if parent is not None else None
-    return body.of(type_node) if type_node is not None else ""
-
-
-def pointer_root(node: Node, aliases: dict[str, str], text: bytes) -> str | None:
-    """The parameter that a pointer expression starts from."""
-    if node.type == "identifier":
-        return aliases.get(text_of(text, node))
-    if node.type == "field_expression":
-        return aliases.get(struct_use.path_of(node, text))
-    if node.type in ("parenthesized_expression", "cast_expression"):
-        return pointer_root(node.named_children[-1], aliases, text)
-    if node.type == "binary_expression":
-        sides = [pointer_root(part, aliases, text) for part in node.named_children[:2]]
-        return sides[0] or sides[1]
-    if node.type == "pointer_expression" and text_of(text, node).startswith("&"):
-        inner = child(node, "argument")
-        base = child(inner, "argument") if inner is not None and inner.type == "subscript_expression" else None
-        return pointer_root(base, aliases, text) if base is not None else None
-    if node.type == "call_expression" and "_cast" in text_of(text, node)[:18]:
-        arguments = child(node, "arguments")
-        return (
-            pointer_root(arguments.named_children[0], aliases, text) if arguments and arguments.named_children else None
-        )
-    if node.type == "conditional_expression":
-        yes = child(node, "consequence")
-        return pointer_root(yes, aliases, text) if yes is not None else None
-    return None
-
-
-def _accesses(node: Node, body: _Body) -> tuple[set[str], set[str]]:
-    read: set[str] = set()
-    written: set[str] = set()
-    for part in walk(node):
-        name = pointer_root(part, body.aliases, body.text) if part.type in ("identifier", "field_expression") else None
-        if name is None:
-            continue
-        reads, writes = _context(part, body)
-        read |= {name} if reads else set()
-        written |= {name} if writes else set()
-    return read, written
-
-
-def _context(node: Node, body: _Body) -> tuple[bool, bool]:
-    """(reads, writes) of one mention of a pointer or symbol."""
-    place, parent = node, node.parent
-    accessed = False
-    while parent is not None:
-        if (parent.type == "subscript_expression" and child(parent, "argument") == place) or (
-            parent.type == "pointer_expression" and body.of(parent).startswith("*")
-        ):
-            accessed = True
-        elif parent.type == "pointer_expression":
-            accessed = False
-        elif parent.type == "field_expression" or (
-            parent.type in ("parenthesized_expression", "cast_expression") and not _is_index(place, parent)
-        ):
-            accessed = accessed or "->" in body.of(parent)
-        elif parent.type == "binary_expression" and not accessed:
-            pass  # pointer arithmetic
-        elif parent.type == "argument_list" and not accessed and _is_cast(parent.parent, body):
-            parent = parent.parent or parent  # the same pointer, as another type
-        else:
-            break
-        place, parent = parent, parent.parent
-    if parent is None:
-        return True, True
-    return _effect(place, parent, accessed, body)
-
-
-def _is_cast(call: Node | None, body: _Body) -> bool:
-    callee = child(call, "function")
-    return callee is not None and re.match(r"(static|reinterpret|const)_cast\b", body.of(callee)) is not None
-
-
-def _is_index(place: Node, parent: Node) -> bool:
-    return parent.type == "subscript_argument_list"
-
-
-def _effect(place: Node, parent: Node, accessed: bool, body: _Body) -> tuple[bool, bool]:
-    if parent.type == "assignment_expression" and child(parent, "left") == place:
-        plain = body.of(child(parent, "operator") or parent.children[1]) == "="
-        return (not plain, accessed) if accessed else (False, False)
-    if parent.type == "update_expression":
-        return (True, True) if accessed else (False, False)
-    if parent.type == "argument_list":
-        return _passed(parent, accessed, body)
-    if parent.type in ("init_declarator", "assignment_expression", "conditional_expression") and not accessed:
-        return False, False  # an alias, followed under its own name
-    return (True, False) if accessed else (False, False)
-
-
-def _passed(arguments: Node, accessed: bool, body: _Body) -> tuple[bool, bool]:
-    call = arguments.parent
-    callee = child(call, "function") if call is not None else None
-    name = re.sub(r"<.*", "", body.of(callee), flags=re.S).split("::")[-1] if callee is not None else ""
-    if accessed and name not in ("swap", "exchange"):
-        return True, False
-    if re.match(r"tex\w*\d|texCubemap", name) or (name.startswith("surf") and name.endswith("read")):
-        return True, False
-    if name.startswith("surf") and name.endswith("write"):
-        return False, True
-    if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") or name.endswith("_cast"):
-        return True, False
-    return True, True
-
-
-def _find_taints(node: Node, body: _Body) -> None:
+def _find_taints(node: Node, body: Body) -> None:
     """Locals that hold loaded values."""
     for part in walk(node):
         if part.type in ("if_statement", "conditional_expression"):
@@ -279,7 +122,7 @@ def _find_taints(node: Node, body: _Body) -> None:
                     body.tainted.setdefault(body.of(name), set()).update(found)
 
 
-def _held(node: Node, body: _Body) -> dict[str, set[str]]:
+def _held(node: Node, body: Body) -> dict[str, set[str]]:
     """Locals that hold something of a buffer, worked on in any way: masked and clamped values still decide."""
     found: dict[str, set[str]] = {}
     for _ in range(3):
@@ -299,14 +142,14 @@ def _held(node: Node, body: _Body) -> dict[str, set[str]]:
     return found
 
 
-def _loaded(node: Node, body: _Body) -> str | None:
+def _loaded(node: Node, body: Body) -> str | None:
     """The buffer that a part of an expression loads from."""
     if node.type == "subscript_expression" or (node.type == "pointer_expression" and body.of(node).startswith("*")):
-        return _root(child(node, "argument") or node, body)
+        return root(child(node, "argument") or node, body)
     return None
 
 
-def _compared(condition: Node, body: _Body) -> set[str]:
+def _compared(condition: Node, body: Body) -> set[str]:
     found = set()
     for part in walk(condition):
         if part.type == "binary_expression" and body.of(child(part, "operator") or part.children[1]) in (
@@ -319,7 +162,7 @@ def _compared(condition: Node, body: _Body) -> set[str]:
     return found
 
 
-def _loads(node: Node, body: _Body) -> set[tuple[str, bool]]:
+def _loads(node: Node, body: Body) -> set[tuple[str, bool]]:
     """(holder, exact) for the loaded values that decide ``node``; what is clamped or wrapped is under control."""
     text = body.of(node)
     if re.search(r"%|\bmin\b|\bmax\b|\bclamp\b|(?<!&)&(?!&)|\bf?min\w?\(|\bf?max\w?\(", text):
@@ -331,7 +174,7 @@ def _loads(node: Node, body: _Body) -> set[tuple[str, bool]]:
     for part in _value_parts(node):
         exact = part == bare
         if part.type == "subscript_expression" or part.type == "pointer_expression":
-            holder = _root(child(part, "argument") or part, body)
+            holder = root(child(part, "argument") or part, body)
             if holder is not None:
                 found.add((holder, exact))
         elif part.type == "identifier":
@@ -350,7 +193,7 @@ def _value_parts(node: Node) -> Iterator[Node]:
             stack.extend(part.named_children)
 
 
-def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
+def _indexing(node: Node, body: Body) -> tuple[tuple[Indexing, ...], set[str]]:
     bounds: set[str] = set()
     for part in walk(node):
         if part.type in ("for_statement", "while_statement"):
@@ -361,7 +204,7 @@ def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
         if part.type != "subscript_expression":
             continue
         base, indices = child(part, "argument"), child(part, "indices") or child(part, "index")
-        target = _root(base, body) if base is not None else None
+        target = root(base, body) if base is not None else None
         if target is None or indices is None:
             continue
         index = (
@@ -374,13 +217,13 @@ def _indexing(node: Node, body: _Body) -> tuple[tuple[Indexing, ...], set[str]]:
     return tuple(found), bounds
 
 
-def _offsets(sum_node: Node, body: _Body) -> Iterator[Indexing]:
+def _offsets(sum_node: Node, body: Body) -> Iterator[Indexing]:
     """``weights + id[i] * n``: the same as an index, of which a value is the whole only in ``*(weights + id[i])``."""
     if sum_node.type != "binary_expression" or body.of(child(sum_node, "operator") or sum_node.children[1]) not in "+-":
         return
     for pointer, offset in itertools.permutations(sum_node.named_children[:2], 2):
-        target = pointer_root(pointer, body.aliases, body.text)
-        if target is None or pointer_root(offset, body.aliases, body.text) is not None:
+        target = pointer_root(pointer, body)
+        if target is None or pointer_root(offset, body) is not None:
             continue
         above = sum_node.parent
         while above is not None and above.type == "parenthesized_expression":
@@ -390,7 +233,7 @@ def _offsets(sum_node: Node, body: _Body) -> Iterator[Indexing]:
             yield Indexing(found.holder, target, found.exact and direct, found.rows)
 
 
-def _of_index(index: Node, target: str, body: _Body) -> Iterator[Indexing]:
+def _of_index(index: Node, target: str, body: Body) -> Iterator[Indexing]:
     names = {body.of(part) for part in _value_parts(index) if part.type == "identifier"}
     for name in names & body.rows.keys():
         yield Indexing(body.rows[name], target, index.type == "identifier", True)
@@ -401,7 +244,7 @@ def _of_index(index: Node, target: str, body: _Body) -> Iterator[Indexing]:
             yield Indexing(holder, target, exact, False)
 
 
-def _walk_bounds(loop: Node, body: _Body, bounds: set[str]) -> None:
+def _walk_bounds(loop: Node, body: Body, bounds: set[str]) -> None:
     """``for (int i = offsets[row]; i < offsets[row + 1]; ...)``: i walks the range between two values of one buffer."""
     condition = child(loop, "condition")
     if condition is None:
