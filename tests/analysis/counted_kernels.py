@@ -2,12 +2,16 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, evolve
 
+from agent.analysis.launches import launches_of
 from agent.analysis.rules.counted import Counted, Executed
 from agent.evaluation import runs
 from agent.evaluation.counting import Counts, count
@@ -21,11 +25,14 @@ from agent.execution.device import Fault, LaunchCounters, LineCounters
 from agent.execution.emulator import Emulator
 from agent.execution.emulator.decode import PtxError
 from agent.execution.emulator.flow import Refused
+from agent.execution.emulator.kernel import Kernel as Code
 from agent.execution.emulator.program import load
 from agent.execution.emulator.watch import class_of
 from agent.execution.targets import find_target
+from agent.execution.toolkit import include_folders
 from agent.inference.making import make_up
 from agent.inference.probing import Limits, Stopped
+from agent.inference.probing.known import known
 from agent.source.document import Document, parse
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
@@ -43,6 +50,7 @@ WARP = 32
 MAKING = 8.0
 """For making up a launch."""
 ARCHITECTURES = ("sm_90", "sm_100a")
+_BARRIER = re.compile(rb"__syncthreads\s*\(\s*\)")
 _NEWER = re.compile(r"not supported on \.target|requires \.target")
 STAND_INS = ("float", "__half", "1")
 Row = dict[str, Any]
@@ -71,12 +79,24 @@ def _counted_for(document: Document, kernel: Kernel, checks: bool, whole: bool, 
             ended = ended or workload
             continue
         found = _counted(document, kernel, workload, checks, options)
-        stated = stated or ({} if made else {name: found[name] for name in ("threads", "shared") if name in found})
+        launch: Row = {name: found.pop(name) for name in ("threads", "shared") if name in found}
+        if not made and len(launches_of(document, kernel)) == 1:  # else a finding may be about another
+            stated = launch
         if found["ended"] == "counted":
             more = {"promised": _promised(document, kernel, workload, options)} if whole and not checks else {}
-            return found | {"made up": made} | more
+            return found | (stated or _told(document, kernel)) | {"made up": made} | more
         ended = found["ended"]
-    return {"ended": ended} | stated | (_instructions(document, kernel, options) if whole else {})
+    return (
+        {"ended": ended}
+        | (stated or _told(document, kernel))
+        | (_instructions(document, kernel, options) if whole else {})
+    )
+
+
+def _told(document: Document, kernel: Kernel) -> Row:
+    """The threads of a block, where walking through the host's code comes to the kernel's only launch and tells."""
+    block = known(document, kernel).block if len(launches_of(document, kernel)) == 1 else None
+    return {"threads": block[0] * block[1] * block[2]} if block is not None else {}
 
 
 def _promised(document: Document, kernel: Kernel, workload: Workload, options: Options) -> int | None:
@@ -92,7 +112,9 @@ def _promised(document: Document, kernel: Kernel, workload: Workload, options: O
     found = _counted(changed, changed.kernel(kernel.qualified_name), workload, False, options)
     if found["ended"] != "counted":
         return None
-    return int(sum(one["warps"] for line in found["lines"].values() for one in line if one.get("kind") == "load"))
+    return int(
+        sum(one.get("warps", 0) for line in found["lines"].values() for one in line if one.get("kind") == "load")
+    )
 
 
 def _instructions(document: Document, kernel: Kernel, options: Options) -> Row:
@@ -102,17 +124,22 @@ def _instructions(document: Document, kernel: Kernel, options: Options) -> Row:
         _, built = compile_kernels(document, names, options, (), 12.0, stand_ins=STAND_INS, lenient=True)
         if isinstance(built, CompileFailure):
             return {"problem": _said(built)}
-        lines: dict[str, list[Row]] = {}
-        for entry in built.entries.values():
-            for part in load(built).kernel(entry).blocks:
-                for site, added in zip(part.sites, part.added, strict=True):
-                    if not added and (not site.file or site.file == document.path):
-                        one = site.instruction
-                        made = _executed(class_of(one), one.text, 0, LineCounters())
-                        lines.setdefault(str(site.line), []).append(_row(made))
+        code = [load(built).kernel(entry) for entry in built.entries.values()]
+        lines = _written(code, document.path)
     except (SourceError, Refused, PtxError) as error:
         return {"problem": "" if isinstance(error, Refused) else str(error)[:300]}
-    return {"ended": "compiled", "lines": lines}
+    return {"ended": "compiled", "lines": lines, "dynamic": any(one.code.dynamic_names for one in code)}
+
+
+def _written(code: Iterable[Code], path: str) -> dict[str, list[Row]]:
+    """The instructions of kernels by line, as if none had been executed."""
+    lines: dict[str, list[Row]] = {}
+    for part in (part for one in code for part in one.blocks):
+        for site, added in zip(part.sites, part.added, strict=True):
+            if not added and (not site.file or site.file == path):
+                made = _executed(class_of(site.instruction), site.instruction.text, 0, LineCounters())
+                lines.setdefault(str(site.line), []).append(_row(made))
+    return lines
 
 
 def _named_instance(document: Document, kernel: Kernel) -> tuple[str, ...]:
@@ -136,23 +163,29 @@ def _counted(document: Document, kernel: Kernel, workload: Workload, checks: boo
     options = evolve(options, flags=(*workload.flags, *options.flags))
     setting = Setting(device=Emulator(), target=find_target("H200"), options=options)
     faults: list[tuple[str, int, int]] = []
-    known: Row = {}
+    launch: Row = {}
     try:
-        known = _launch(bound_at(workload, program).steps, kernel)
+        launch = _launch(bound_at(workload, program).steps, kernel)
         built = build(program, options, lenient=True)
         if isinstance(built, CompileFailure):
-            return known | {"ended": "does not compile", "problem": _said(built)}
+            return launch | {"ended": "does not compile", "problem": _said(built)}
         faults = _checked(kernel, program, built, workload, setting) if checks else []
         found = count(program, built, workload, setting, list(recipes(workload, program)), seconds=SECONDS)
     except (WorkloadError, SourceError) as error:
-        return known | {"ended": f"cannot be launched: {error}"[:120], "problem": ""}
+        return launch | {"ended": f"cannot be launched: {error}"[:120], "problem": ""}
     if not isinstance(found, Counts):
-        return known | {"ended": f"cannot be counted: {found[:80]}", "faults": faults}
+        return launch | {"ended": f"cannot be counted: {found[:80]}", "faults": faults}
     mine = [one for one in found.counters if bare(one.kernel) == kernel.name and one.blocks_run]
     launches = [kind.launch for kind in found.kinds if bare(kind.launch.kernel) == kernel.name]
     if not mine:
-        return known | {"ended": "no launch of it ran", "faults": faults}
-    return known | {"ended": "counted", "faults": faults} | _figures(mine, launches, document.path)
+        return launch | {"ended": "no launch of it ran", "faults": faults}
+    code = [load(built).kernel(entry) for name, entry in built.entries.items() if bare(name) == kernel.name]
+    figures = _figures(mine, launches, document.path)
+    # what no warp came to was compiled all the same
+    counted, written = figures["lines"], _written(code, document.path)
+    lines = {line: [*counted.get(line, ()), *written.get(line, ())] for line in counted.keys() | written.keys()}
+    dynamic = any(one.code.dynamic_names for one in code)
+    return launch | {"ended": "counted", "faults": faults} | figures | {"lines": lines, "dynamic": dynamic}
 
 
 def _launch(steps: Sequence[BoundStep], kernel: Kernel) -> Row:
@@ -170,13 +203,16 @@ def _said(failure: CompileFailure) -> str:
 def _checked(
     kernel: Kernel, program: Program, built: Build, workload: Workload, setting: Setting
 ) -> list[tuple[str, int, int]]:
-    """(kind, line, the other party's line) of each fault at the two smallest sizes that there are."""
+    """(kind, line, the other party's line) of each fault at the two smallest sizes that there are, and with one more of
+    everything, which is seldom a multiple of anything."""
     found: list[tuple[str, int, int]] = []
-    for sizes in list(bases(workload, program))[:2]:
-        bound = bound_at(workload, program, sizes)
-        before = runs.contents(bound, runs.case(sizes, families(workload)[0], 1))
-        answer = runs.run(setting, built, before, checks=runs.ALL_CHECKS, seconds=SECONDS)
-        found += [_fault(one) for one in answer.faults if bare(one.kernel) == kernel.name]
+    smallest = list(bases(workload, program))[:2]
+    for sizes in (*smallest, *({name: value + 1 for name, value in one.items()} for one in smallest[-1:])):
+        with contextlib.suppress(WorkloadError):
+            bound = bound_at(workload, program, sizes)
+            before = runs.contents(bound, runs.case(sizes, families(workload)[0], 1))
+            answer = runs.run(setting, built, before, checks=runs.ALL_CHECKS, seconds=SECONDS)
+            found += [_fault(one) for one in answer.faults if bare(one.kernel) == kernel.name]
     return sorted(set(found))
 
 
@@ -220,6 +256,48 @@ def _row(one: Executed) -> Row:
     return {name: value for name, value in asdict(one).items() if value}
 
 
+# What the source says ------------------------------------------------------------------------------------------------
+
+
+def races_without_barriers(
+    document: Document, kernel: Kernel, only: int | None, folders: Sequence[Path] = ()
+) -> list[tuple[str, int, int]] | None:
+    """The races of a kernel whose barriers are left out (``only`` those of one line), that it has not with them; None
+    where it cannot be run, or there is no barrier."""
+    start, end = kernel.span.start, kernel.span.end
+    if only is not None:
+        start, end = document.line_starts[only - 1], document.text.find(b"\n", document.line_starts[only - 1])
+    part, number = _BARRIER.subn(lambda found: b" " * len(found[0]), document.text[start:end])
+    if not number:
+        return None
+    options = Options(arch=ARCHITECTURES[0], flags=tuple(f"-I{folder}" for folder in folders))
+    workloads = [one for one, _ in _workloads(document, kernel, options) if isinstance(one, Workload)]
+    for workload in workloads:
+        runs_ = []
+        for text in (document.text, document.text[:start] + part + document.text[end:]):
+            there = parse(text, document.path)
+            runs_.append(_counted(there, there.kernel(kernel.qualified_name), workload, True, options))
+        if all(one["ended"] == "counted" for one in runs_):
+            return [one for one in runs_[1]["faults"] if "race" in one[0] and one not in runs_[0]["faults"]]
+    return None
+
+
+@lru_cache
+def declared(function: str) -> str:
+    """What the headers of the toolkit's runtime say of a function: ``declared``, ``deprecated`` or ``gone``; empty
+    where there is no compiler or no header to ask."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    folders = [one for one in include_folders() if (one / "cuda_runtime_api.h").is_file()]
+    if compiler is None or not folders or not function.isidentifier():
+        return ""
+    source = f"#include <cuda_runtime_api.h>\nvoid* there = (void*)&{function};\n"
+    command = [compiler, "-fsyntax-only", "-Wdeprecated-declarations", "-I", str(folders[0]), "-x", "c++", "-"]
+    told = subprocess.run(command, input=source, text=True, capture_output=True, timeout=60, check=False)
+    if told.returncode:
+        return "gone" if function in told.stderr else ""
+    return "deprecated" if "deprecated" in told.stderr else "declared"
+
+
 def access_bytes(opcode: str) -> int:
     """What an access in PTX moves for each lane: 8 of ``ld.global.v2.f32``."""
     bits = re.search(r"\.[a-z]+(\d+)$", opcode)
@@ -232,12 +310,14 @@ def on_lines(row: Row, lines: list[int]) -> Counted:
     every: Mapping[str, list[Row]] = row.get("lines", {})
     wanted = [Executed(**one) for line in dict.fromkeys(lines) for one in every.get(str(line), ())]
     faults = frozenset(kind for kind, line, other in row.get("faults", ()) if line in lines or other in lines)
-    found = Counted(
+    return Counted(
         tuple(wanted),
         tuple(Executed(**one) for listed in every.values() for one in listed),
         faults,
         row.get("problem", ""),
         warps=row.get("warps", 0),
         promised=row.get("promised"),
+        threads=row.get("threads", 0),
+        shared=row.get("shared"),
+        dynamic=row.get("dynamic"),
     )
-    return found if row.get("made up") else evolve(found, threads=row.get("threads", 0), shared=row.get("shared"))

@@ -37,6 +37,11 @@ BLOCKS = {
     "dim3 b(n, 4); k<<<4, b>>>(x);": (None, 4, 1),
     "k<<<4, pick(n)>>>(x);": (None, None, None),
     "{ int b = 64; k<<<4, b>>>(x); } { dim3 b(32, 2); }": (None, None, None),
+    "auto f = k; f<<<4, B>>>(x);": (128, 1, 1),
+    "void* a[] = {&x}; cudaLaunchKernel((void*)k, 4, dim3(8, 4), a, 0, 0);": (8, 4, 1),
+    "dim3 b(32, 2); cudaLaunchConfig_t c = {4, b}; cudaLaunchKernelEx(&c, k, x);": (32, 2, 1),
+    "cudaLaunchConfig_t c = {0}; c.blockDim.x = B; c.blockDim.y = 2; cudaLaunchKernelEx(&c, k, x);": (128, 2, 1),
+    "cudaLaunchConfig_t c = given(); cudaLaunchKernelEx(&c, k, x);": (None, None, None),
 }
 
 

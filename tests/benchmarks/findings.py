@@ -6,10 +6,11 @@ in a checkout is changed; device code of it is compiled, and run in the emulator
 
 1. *Findings*: the rules at default settings over up to ``_EACH`` (150) files of each repository, taken by the hash of
    their path, and of these only one half, which ``_SEED`` (1) picks: an even and an odd seed look at different files.
-2. *Sample*: ``_COUNT`` (300) of them, by the seed, in turn from each rule and within it from each repository; findings
-   of one rule on equal lines of kernels of one name count once.
+2. *Sample*: ``_COUNT`` (300) of them, by the seed: once as they come (``plain``), and once in turn from each rule and
+   within it from each repository (``turns``); findings of one rule on equal lines of kernels of one name count once.
 3. *Counts*: the kernel of each is run at its own workload, or at one that is made up, and
-   ``agent.analysis.rules.counted`` decides. What that leaves open was read: ``findings_read.tsv`` beside this file
+   ``agent.analysis.rules.counted`` decides; barriers that nobody needs are left out, and functions that are gone looked
+   up in the toolkit's headers. What that leaves open was read: ``findings_read.tsv`` beside this file
    holds the judgements (rule, repository, file, line, verdict, reason), by people who did not write the rules.
 4. *Recall*: the first kernel that can be counted of each file, up to ``_KERNELS`` (12) of a repository, whatever the
    rules say of it: on which lines does a global access need at least twice its ideal sectors, or a shared one twice
@@ -28,8 +29,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from attrs import evolve
 
 from agent.analysis.facts import analyse
 from agent.analysis.launches import launches_of, shape
@@ -40,14 +44,16 @@ from agent.analysis.rules.selection import Selection
 from agent.source.document import Document, read
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
-from tests.analysis.counted_kernels import access_bytes, counted_kernel, on_lines
+from tests.analysis.counted_kernels import access_bytes, counted_kernel, declared, on_lines, races_without_barriers
 
 READ = Path(__file__).parent / "findings_read.tsv"
 LARGEST = 200_000
 """Bytes of a file."""
 LANES = 8
-CHECKED = frozenset(("M12", "S5", "W2", "W3", "Y1", "Y2", "Y3", "Y4", "Y7", "Y8", "Y11"))
+CHECKED = frozenset(("L4", "M12", "S5", "W2", "W3", "Y1", "Y2", "Y3", "Y4", "Y7", "Y8", "Y11"))
 """Rules that a fault decides, for which kernels are run with every check."""
+APART = frozenset(("S8", "Y5"))
+"""Rules that a run without barriers decides."""
 NEAR = frozenset(("A1", "A3", "D2"))
 """Whose lines a compiler may take for their neighbours."""
 WIDE = CHECKED | {"M8"}
@@ -68,14 +74,18 @@ def main() -> None:
     files = list(_files(roots, seed))
     looked = _kept(out / f"files-{seed}.jsonl", [(name, _look(name, path)) for name, path in files])
     print("\n".join(volume(looked)), flush=True)
-    sample = sampled(looked, _setting("COUNT", 300), seed)
     paths = dict(files)
-    wanted = dict.fromkeys((row["file"], row["kernel"], row["rule"] in CHECKED) for row in sample)
-    counted = _kept(out / f"counted-{seed}.jsonl", [(str(key), _count(paths[key[0]], *key)) for key in wanted])
-    by_key = {row["key"]: row for row in counted}
-    judged = [_judged(row, by_key[str((row["file"], row["kernel"], row["rule"] in CHECKED))]) for row in sample]
-    (out / f"sample-{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
-    print("\n".join(precision(judged)), flush=True)
+    for way, draw in (("plain", drawn), ("turns", sampled)):
+        sample = draw(looked, _setting("COUNT", 300), seed)
+        asked = dict.fromkeys(key for row in sample if (key := _asked(row)))
+        made = [(str(key), _count(paths[key[0]], *key)) for key in asked]
+        by_key = {row["key"]: row for row in _kept(out / f"counted-{seed}.jsonl", made)}
+        apart = {str(_place(row)): row for row in sample if row["rule"] in APART}
+        tried = [(key, _without(paths[row["file"]], row)) for key, row in apart.items()]
+        races = {row["key"]: row for row in _kept(out / f"apart-{seed}.jsonl", tried)}
+        judged = [_judged(row, by_key.get(str(_asked(row)), {}), races.get(str(_place(row)), {})) for row in sample]
+        (out / f"{way}-{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
+        print(f"{way}:\n" + "\n".join(precision(judged)), flush=True)
     if _setting("RECALL", 1):
         rows = _kept(out / f"recall-{seed}.jsonl", _first_kernels(files, out / f"recall-{seed}.jsonl"))
         print("\n".join(recall(rows, paths)))
@@ -162,20 +172,31 @@ def volume(looked: list[Row]) -> Iterator[str]:
     yield "  " + ", ".join(f"{rule} {number}" for rule, number in rules.most_common())
 
 
+def drawn(looked: list[Row], number: int, seed: int) -> list[Row]:
+    """As they come: each finding as likely as another."""
+    every = list(_once(looked))
+    return random.Random(seed).sample(every, min(number, len(every)))
+
+
 def sampled(looked: list[Row], number: int, seed: int) -> list[Row]:
     """In turn from each rule, and within a rule from each repository."""
     draw = random.Random(seed)
     groups: dict[str, dict[str, list[Row]]] = {}
+    for one in _once(looked):
+        groups.setdefault(one["rule"], {}).setdefault(one["file"].partition("/")[0], []).append(one)
+    queues = {rule: _turns(list(by.values()), draw) for rule, by in sorted(groups.items())}
+    return list(_in_turn(list(queues.values()), number))
+
+
+def _once(looked: list[Row]) -> Iterator[Row]:
+    """The findings, but those of one rule on equal lines of kernels of one name once."""
     seen: set[tuple[str, ...]] = set()
     for row in looked:
         for one in row["findings"]:
             what = one["rule"], one["kernel"], one["text"]
             if what not in seen:
                 seen.add(what)
-                repository = row["file"].partition("/")[0]
-                groups.setdefault(one["rule"], {}).setdefault(repository, []).append(one | {"file": row["file"]})
-    queues = {rule: _turns(list(by.values()), draw) for rule, by in sorted(groups.items())}
-    return list(_in_turn(list(queues.values()), number))
+                yield one | {"file": row["file"]}
 
 
 def _turns(groups: list[list[Row]], draw: random.Random) -> list[Row]:
@@ -219,16 +240,51 @@ def _folders(document: Document, file: str, path: Path) -> list[Path]:
     return list(dict.fromkeys(one.parents[name.count("/")] for one, name in zip(found, missing, strict=True) if one))
 
 
-def _judged(row: Row, counted: Row) -> Row:
+def _asked(row: Row) -> tuple[str, str, bool] | None:
+    """The run that may decide a finding; None where it is something else."""
+    if row["rule"] not in DECIDERS or row["rule"] in APART | {"L14"}:
+        return None
+    return row["file"], row["kernel"], row["rule"] in CHECKED
+
+
+def _place(row: Row) -> tuple[str, str, int]:
+    return row["rule"], row["file"], row["line"]
+
+
+def _without(path: Path, row: Row) -> Callable[[], Row]:
+    """The races there are without the barriers that a finding is about: its own, or all of them."""
+
+    def run() -> Row:
+        only = row["line"] if row["rule"] == "Y5" else None
+        try:
+            document = read(str(path))
+            kernel, folders = document.kernel(row["kernel"]), _folders(document, row["file"], path)
+            return {"races": races_without_barriers(document, kernel, only, folders)}
+        except (SourceError, RecursionError, ValueError):
+            return {"races": None}
+
+    return run
+
+
+def _judged(row: Row, counted: Row, apart: Row) -> Row:
     around = 3 if row["rule"] in NEAR else 0
     lines = [*range(row["line"] - around, row["last"] + around + 1), *(row["related"] if row["rule"] in WIDE else ())]
-    verdict = decide(row["rule"], on_lines(counted, lines)) if row["rule"] in DECIDERS else None
+    races, mine = apart.get("races"), {row["line"], *row["related"]}
+    if races and row["rule"] == "S8":  # a line does not tell of which array: that it races decides nothing
+        races = None if any(mine & set(one[1:]) for one in races) else []
+    told = evolve(
+        on_lines(counted, lines),
+        raced=None if races is None else bool(races),
+        declared=declared(row["message"].split()[0]) if row["rule"] == "L14" else "",
+    )
+    verdict = decide(row["rule"], told)
     if verdict is not None:
         return row | {"verdict": verdict, "by": "count"}
-    read_ = _read().get((row["rule"], row["file"], row["line"]))
-    return row | {"verdict": read_, "by": "" if read_ is None else "reader", "ended": counted["ended"]}
+    read_ = _read().get(_place(row))
+    return row | {"verdict": read_, "by": "" if read_ is None else "reader", "ended": counted.get("ended", "")}
 
 
+@lru_cache(maxsize=1)
 def _read() -> dict[tuple[str, str, int], bool]:
     if not READ.exists():
         return {}

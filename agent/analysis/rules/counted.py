@@ -17,6 +17,8 @@ WARP = 32
 REPEATED = 1.5
 """Times that a warp executes an instruction, on average, from which it is in a loop."""
 
+_ANYWHERE = re.compile(r"(?:ld|st|atom|red)(?!.*\.(?:global|shared|local|param|const))")
+"""An access through an address that may point anywhere."""
 _RACES = frozenset(("shared-memory race", "global-memory race", "race on a tested value", "race on a polled flag"))
 
 
@@ -45,9 +47,12 @@ class Executed:
 @frozen
 class Counted:
     """``line`` is what was executed on the lines of the finding, ``kernel`` in all of the kernel; ``faults`` are the
-    kinds seen on the finding's lines, ``problem`` what the compiler refused. ``threads`` are those of a block and
-    ``warps`` all that ran (0: not known); ``shared`` the dynamic bytes of the launch, and ``promised`` how often warps
-    load where all pointers are declared ``__restrict__`` (None: not known)."""
+    kinds seen on the finding's lines, ``problem`` what the compiler refused. ``threads`` are those of a block that the
+    program launches and ``warps`` all that ran (0: not known); ``shared`` the dynamic bytes of that launch, ``dynamic``
+    whether the compiled kernel has such memory at all, and ``promised`` how often warps load where all pointers are
+    declared ``__restrict__`` (None: not known). ``raced`` says whether there are races without the barriers that the
+    finding is about (None: not tried), ``declared`` what the toolkit's headers say of the function that it names
+    (``declared``, ``deprecated``, ``gone`` or nothing)."""
 
     line: tuple[Executed, ...] = ()
     kernel: tuple[Executed, ...] = ()
@@ -57,6 +62,9 @@ class Counted:
     warps: int = 0
     shared: int | None = None
     promised: int | None = None
+    dynamic: bool | None = None
+    raced: bool | None = None
+    declared: str = ""
 
 
 Decide = Callable[[Counted], bool | None]
@@ -124,7 +132,18 @@ def _root_and_division(counted: Counted) -> bool | None:
     known = {one.opcode.split(".")[0] for one in counted.line if one.opcode}
     if "rsqrt" in known and "sqrt" not in known:
         return False
-    return True if "sqrt" in known and known & {"div", "rcp"} else None
+    if "sqrt" in known and known & {"div", "rcp"}:
+        return True
+    every = {one.opcode.split(".")[0] for one in counted.kernel if one.opcode}
+    return False if every and not every & {"sqrt", "rsqrt", "div", "rcp"} else None
+
+
+def _power(counted: Counted) -> bool | None:
+    """A power as logarithm and exponential on the line; contradicted where the whole kernel has none."""
+    if any(one.opcode.startswith(("lg2", "ex2")) for one in counted.line):
+        return True
+    known = [one.opcode for one in counted.kernel if one.opcode]
+    return False if known and not any(one.startswith(("lg2", "ex2", "call")) for one in known) else None
 
 
 def _parted(counted: Counted) -> bool | None:
@@ -154,13 +173,14 @@ def _one_warp(counted: Counted) -> bool | None:
 
 
 def _again(*kinds: str) -> Decide:
-    """Each instruction of these kinds on the line is executed several times by a warp; or none of them is."""
+    """Some instruction of these kinds on the line is executed several times by a warp, or all together are not. What
+    is left over of an unrolled loop is executed once, and says nothing."""
 
     def decider(counted: Counted) -> bool | None:
         times = [one.warps / counted.warps for one in counted.line if one.kind in kinds] if counted.warps else []
-        if not times or min(times) < REPEATED <= max(times):
+        if not any(times) or max(times) < REPEATED <= sum(times):
             return None
-        return min(times) >= REPEATED
+        return max(times) >= REPEATED
 
     return decider
 
@@ -199,9 +219,30 @@ def _much_shared(counted: Counted) -> bool | None:
 
 
 def _unused_shared(counted: Counted) -> bool | None:
-    if not counted.kernel or counted.shared is None:
+    """Dynamic shared memory that the compiled kernel does not have."""
+    return None if counted.dynamic is None else not counted.dynamic
+
+
+def _one_way(counted: Counted) -> bool | None:
+    """Shared memory that the whole kernel only stores to, or only loads from; contradicted by nothing, as an array may
+    be one of several."""
+    known = [one.opcode for one in counted.kernel if one.opcode]
+    if not known or any(_ANYWHERE.match(one) for one in known):
         return None
-    return counted.shared > 0 and not any(one.shared for one in counted.kernel)
+    shared = [one for one in known if ".shared" in one and not one.startswith(("ld.param", "cvta", "mov"))]
+    loads = [one for one in shared if one.startswith("ld")]
+    stores = [one for one in shared if one.startswith("st")]
+    return True if len(loads) == len(shared) or len(stores) == len(shared) else None
+
+
+def _idle(counted: Counted) -> bool | None:
+    """Barriers without which nothing races, where the kernel was run without them."""
+    return None if counted.raced is None else not counted.raced
+
+
+def _removed(counted: Counted) -> bool | None:
+    """What the toolkit's headers declare no longer, or only to be left alone."""
+    return counted.declared != "declared" if counted.declared else None
 
 
 def _refused(words: str) -> Decide:
@@ -225,6 +266,7 @@ DECIDERS: dict[str, Decide] = {
     "R1": _local,
     "R2": _local_anywhere,
     **dict.fromkeys(("A1", "A3"), _double),
+    "A4": _power,
     "A5": _root_and_division,
     "A6": _division,
     "D1": _parted,
@@ -232,14 +274,18 @@ DECIDERS: dict[str, Decide] = {
     "D3": _alone,
     "L1": _partial,
     "L2": _too_large,
+    "L4": _OUTSIDE,
+    "L14": _removed,
     **dict.fromkeys(("M6", "M7"), _reloaded),
     "M8": _narrow,
     "M10": _again("store"),
     "M12": _fault("misaligned access"),
+    "S3": _one_way,
     "S4": _refused(r"uses too much shared data"),
     "S5": _OUTSIDE,
     "S6": _unused_shared,
     "S7": _much_shared,
+    "S8": _idle,
     "T1": _one_place,
     "T2": _again("atomic"),
     "W1": _refused(r'identifier "__(shfl|any|all|ballot)\w*" is undefined'),
@@ -247,6 +293,7 @@ DECIDERS: dict[str, Decide] = {
     "W6": _tree,
     **dict.fromkeys(("Y1", "Y2"), _STOPPED),
     **dict.fromkeys(("Y3", "Y4", "Y7", "Y8", "Y11"), _RACED),
+    "Y5": _idle,
     "Y6": _one_warp,
 }
 """Only of these a count can say that they are wrong, and it takes them back while somebody types."""

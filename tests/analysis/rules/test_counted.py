@@ -37,13 +37,34 @@ CASES = [
     ("M10", Counted((Executed(kind="store", warps=4, lanes=128),), warps=4), False),
     ("M6", Counted((), (LOAD,), promised=5), True),
     ("M6", Counted((), (LOAD,), promised=10), None),
-    ("S6", Counted((), (LOAD,), shared=1024), True),
-    ("S6", Counted((), (ROW,), shared=1024), False),
+    ("M10", Counted((Executed(kind="store", warps=64), Executed(kind="store", warps=4)), warps=4), True),  # unrolled
+    ("M10", Counted((Executed(kind="store", warps=4), Executed(kind="store", warps=4)), warps=4), None),
+    ("M10", Counted((Executed(kind="store"),), warps=4), None),  # no warp came there
+    ("S3", Counted((), (Executed(opcode="st.shared.f32"), LOAD)), True),
+    ("S3", Counted((), (Executed(opcode="ld.shared.f32"), Executed(opcode="mov.u32"))), True),
+    ("S3", Counted((), (Executed(opcode="st.shared.f32"), Executed(opcode="ld.shared.f32"))), None),
+    ("S3", Counted((), (Executed(opcode="st.shared.f32"), Executed(opcode="ld.f32"))), None),  # anywhere
+    ("S3", Counted((), (Executed(opcode="st.shared.f32"), Executed(opcode="cp.async.ca.shared.global"))), None),
+    ("S6", Counted((), (ROW,), dynamic=False), True),
+    ("S6", Counted((), (LOAD,), dynamic=True), False),
+    ("S6", Counted((), (LOAD,)), None),
+    ("S8", Counted(raced=False), True),
+    ("S8", Counted(raced=True), False),
+    ("Y5", Counted(), None),
+    ("A4", Counted((Executed(opcode="ex2.approx.f32"),)), True),
+    ("A4", Counted((), (PLAIN,)), False),
+    ("A5", Counted((PLAIN,), (PLAIN, LOAD)), False),  # the compiler knows the root
+    ("A5", Counted((PLAIN,), (PLAIN, Executed(opcode="sqrt.rn.f32"))), None),
+    ("L4", Counted(faults=frozenset(("out-of-bounds write",))), True),
+    ("L14", Counted(declared="gone"), True),
+    ("L14", Counted(declared="deprecated"), True),
+    ("L14", Counted(declared="declared"), False),
     ("Y3", Counted(faults=frozenset(("shared-memory race",))), True),
     ("Y3", Counted((LOAD,)), None),  # that no run raced proves nothing
     ("W1", Counted(problem='identifier "__shfl_down" is undefined'), True),
     ("W1", Counted(problem='identifier "TILE" is undefined'), None),
     ("L14", Counted((STRIDED,)), None),
+    ("L9", Counted((STRIDED,)), None),
 ]
 
 
