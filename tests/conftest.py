@@ -18,11 +18,23 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+
 ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("drawn"), derandomize=True)
 settings.load_profile("drawn")
+
+
+@pytest.fixture(scope="session")
+def card() -> Iterator[Gpu]:
+    """The card of this machine; tests that need one are skipped where there is none, with the reason."""
+    gpu = open_gpu()
+    if gpu is None:
+        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
+    yield gpu
+    gpu.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

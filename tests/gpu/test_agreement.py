@@ -13,7 +13,7 @@ import pytest
 
 from agent.execution.compiler import Options
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from agent.workload import dtypes
 from tests.fixtures.cases import CASES, Case
 from tests.fixtures.running import Opened, opened, request
@@ -22,14 +22,6 @@ pytestmark = pytest.mark.gpu
 
 APPROXIMATE = re.compile(r"\.approx\b|\b(atom|red)\.[\w.]*add\.[\w.]*f(16|32|64)")
 """Operations whose result PTX bounds but does not define, and sums whose order it leaves open."""
-
-
-@pytest.fixture(scope="module")
-def card() -> Gpu:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    return gpu
 
 
 @pytest.mark.parametrize("optimised", [True, False], ids=["optimised", "unoptimised"])

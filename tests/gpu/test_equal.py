@@ -34,6 +34,8 @@ class Clock:
 
     def ready(self, count: int) -> None: ...
 
+    def begin(self, count: int) -> None: ...
+
     def race(self, race: Race) -> Timed:
         ratio = self.ratios[len(self.races)]
         self.races.append(race)

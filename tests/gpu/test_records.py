@@ -1,7 +1,5 @@
 """A verdict that was measured on a card is recorded and repeated: there, and in the emulator."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agent.evaluation.judge import examine, tool
@@ -13,19 +11,10 @@ from agent.evaluation.record.replaying import reopened, rerun
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from tests.evaluation.kernels import SOFTMAX, original, rewrite, setting
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def card() -> Iterator[Gpu]:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    yield gpu
-    gpu.close()
 
 
 @pytest.mark.parametrize("depth", ["screen", "full"])

@@ -1,11 +1,9 @@
 """Structs by value on a real card: timed, with every output checked."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agent.evaluation.measuring import check_outputs
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from tests.gpu.racing import entry, race
 
 pytestmark = pytest.mark.gpu
@@ -23,15 +21,6 @@ __global__ void k(P p) {
     if (i < p.n) p.out[i] = p.scale * p.row.at[i * p.row.step] + p.v.z + p.tag;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def card() -> Iterator[Gpu]:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    yield gpu
-    gpu.close()
 
 
 def test_timed_calls_get_their_struct(card: Gpu) -> None:

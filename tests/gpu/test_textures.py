@@ -10,7 +10,7 @@ from agent.execution.compiler import compile_slice
 from agent.execution.compiler.result import Build, Options
 from agent.execution.device import Answer, Image, Request
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from agent.workload.binding import BoundLaunch, TextureArgument
 from agent.workload.textures import LINEAR, PITCHED, View
 from tests.execution.emulator.building import launch
@@ -42,14 +42,6 @@ __global__ void turn(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int w, in
 }
 """
 NAMES = ("f1", "f2", "f3", "l2", "g2", "i1", "w2", "turn")
-
-
-@pytest.fixture(scope="module")
-def card() -> Gpu:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    return gpu
 
 
 @pytest.fixture(scope="module")

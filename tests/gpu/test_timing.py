@@ -1,12 +1,10 @@
 """Timing on a real card: known ratios are found, equal code is never faster, timed calls that cheat are caught."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agent.evaluation.measuring import Unmeasured, check_outputs, summary
 from agent.evaluation.statistics import decide, interval
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from agent.execution.timing import Figures
 from tests.fixtures.cases import CASES, Case
 from tests.gpu.racing import ATOMIC, SPIN, SUM, TABLE, entry, fixture, race
@@ -15,15 +13,6 @@ pytestmark = pytest.mark.gpu
 
 TICKS = 600_000
 FEW = ("softmax", "matvec", "reduction", "transpose", "bias_gelu", "histogram", "scan")
-
-
-@pytest.fixture(scope="module")
-def card() -> Iterator[Gpu]:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    yield gpu
-    gpu.close()
 
 
 def test_the_card_was_measured(card: Gpu) -> None:

@@ -8,7 +8,7 @@ from agent.execution.compiler import compile_slice
 from agent.execution.compiler.result import Build, Options
 from agent.execution.device import Image, Request
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from tests.execution.emulator.building import launch
 from tests.execution.emulator.test_bulk import AWAIT, CAST, FOLD, FULL, OUT, REFILL, RING, SEND
 from tests.execution.emulator.test_clusters import ARRIVE, HISTOGRAM, PLACES, REMOTE, SYNC
@@ -72,13 +72,10 @@ def request(case: Case, arch: str, optimised: bool) -> Request:
 
 
 @pytest.fixture(scope="module")
-def card() -> Gpu:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    if int(gpu.arch.removeprefix("sm_").rstrip("af")) < 90:
-        pytest.skip(f"needs a GPU with clusters (sm_90): this is {gpu.arch}")
-    return gpu
+def card(card: Gpu) -> Gpu:
+    if int(card.arch.removeprefix("sm_").rstrip("af")) < 90:
+        pytest.skip(f"needs a GPU with clusters (sm_90): this is {card.arch}")
+    return card
 
 
 @pytest.mark.parametrize("optimised", [True, False], ids=["optimised", "unoptimised"])

@@ -11,7 +11,7 @@ from agent.execution.compiler import compile_slice
 from agent.execution.compiler.result import Build, Options
 from agent.execution.device import Answer, Image, Request
 from agent.execution.emulator import Emulator
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from tests.execution.emulator.building import launch
 from tests.execution.slices import HandSlice
 
@@ -149,14 +149,6 @@ def request(case: Case, arch: str, optimised: bool) -> Request:
     x = np.random.default_rng(4).integers(0, 2**32, lanes, dtype=np.uint32)
     images = (Image("x", x.nbytes, x.view(np.uint8)), Image("y", lanes * 64, np.zeros(lanes * 64, np.uint8)))
     return Request(built, (launch("k", case.blocks, case.threads, "x", "y"),), images, ("y",))
-
-
-@pytest.fixture(scope="module")
-def card() -> Gpu:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    return gpu
 
 
 @pytest.mark.parametrize("optimised", [True, False], ids=["optimised", "unoptimised"])

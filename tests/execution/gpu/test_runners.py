@@ -133,6 +133,19 @@ def test_those_that_are_ready_are_started_at_once_and_used_first(started: list[P
     assert len(started) == 4
 
 
+def test_those_that_come_meanwhile_are_there_before_anything_is_timed(started: list[Process]) -> None:
+    pool = Runners()
+    pool.begin(2)
+    assert len(started) == 2 and not any(process.greeted for process in started) and pool.count == 2
+    pool.ready(1)
+    assert len(started) == 2 and all(process.greeted for process in started)
+    pool.begin(3)
+    assert {id(pool.fresh()) for _ in range(3)} == {id(process) for process in started} and len(started) == 3
+    pool.begin(1)
+    pool.close()
+    assert not started[3].alive and not pool.count
+
+
 def test_one_that_dies_on_the_way_is_not_counted(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Runners()
     monkeypatch.setattr(runners, "_start", lambda: Process(dies=True))
