@@ -1,5 +1,7 @@
 """Every access to memory that a kernel makes: which array, at which index, under which loops and conditions."""
 
+from collections.abc import Iterable
+
 from attrs import evolve, frozen
 from tree_sitter import Node
 
@@ -11,6 +13,9 @@ from agent.analysis.values import Scope, value
 from agent.workload.dtypes import from_c_type, size_of
 
 _PLAIN = frozenset(("MIN", "MAX", "ABS", "SQR"))
+LOADS = frozenset(("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv", "__ldlu"))
+STORES = frozenset(("__stwb", "__stcg", "__stcs", "__stwt"))
+"""What CUDA calls functions that load and store one element whole, and say which caches are to keep it."""
 
 
 @frozen(eq=False)
@@ -42,6 +47,8 @@ class Access:
     def member(self) -> str:
         """The member that is taken of the element (``x`` of ``bodies[i].x``), empty where all of it is."""
         node, parent = self.node, self.node.parent
+        if node.type == "call_expression":
+            return ""
         while parent is not None and parent.type == "parenthesized_expression":
             node, parent = parent, parent.parent
         if parent is None or parent.type != "field_expression" or parent.child_by_field_name("argument") != node:
@@ -65,6 +72,22 @@ def accesses(function: Node, scope: Scope) -> tuple[Access, ...]:
         _atomic(node, scope) for node in descendants(body, "call_expression") if callee(node).startswith("atomic")
     ]
     return tuple(sorted(found, key=lambda entry: entry.node.start_byte))
+
+
+def hinted(calls: Iterable[Node], scope: Scope) -> tuple[Access, ...]:
+    """The accesses of functions that say which caches are to keep what they move (``__ldg(p + i)``), of these calls.
+    They are none of :func:`accesses`: what takes one of those for a subscript may write another in its place."""
+    return tuple(_hinted(call, scope) for call in calls if callee(call) in LOADS | STORES and arguments(call))
+
+
+def _hinted(call: Node, scope: Scope) -> Access:
+    target = arguments(call)[0]
+    root, index = pointer(target, scope)
+    stores = callee(call) in STORES
+    made = _made(call, root, index, scope, not stores, stores, atomic=False)
+    beyond = pointer(target, scope, loose=True)[1] if isinstance(root, Symbol) else None
+    spread = None if beyond is None else stepped(beyond, scope)
+    return evolve(made, element=pointee(target, scope) or made.element, spread=spread)
 
 
 def access(node: Node, scope: Scope) -> Access:

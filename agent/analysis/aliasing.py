@@ -33,7 +33,8 @@ def only_read(symbol: Symbol, facts: Facts) -> bool:
     if symbol.space != "parameter" or symbol.pointer != 1 or not symbol.fixed or _is_volatile(symbol, facts):
         return False
     through = [access for access in facts.accesses if access.root is symbol]
-    return bool(through) and not any(access.writes or access.atomic for access in through)
+    hinted = any(access.writes and access.root is symbol for access in facts.hinted)
+    return bool(through) and not hinted and not any(access.writes or access.atomic for access in through)
 
 
 def _is_volatile(symbol: Symbol, facts: Facts) -> bool:

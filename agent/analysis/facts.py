@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 from tree_sitter import Node
 
-from agent.analysis.accesses import Access, accesses
+from agent.analysis.accesses import Access, accesses, hinted
 from agent.analysis.file import FileFacts, file_facts
 from agent.analysis.layouts import Layout
 from agent.analysis.loops import Loop, loop_of
@@ -20,7 +20,8 @@ from agent.source.nodes import kernel_node
 @frozen(eq=False)
 class Facts:
     """``loops`` holds every loop in canonical form; ``calls`` every call; ``barriers`` the ``__syncthreads()``
-    calls; ``structs`` what the file's structs are made of."""
+    calls; ``structs`` what the file's structs are made of; ``hinted`` the accesses beside ``accesses`` that functions
+    make (``__ldg(p + i)``)."""
 
     document: Document
     kernel: Kernel
@@ -33,6 +34,7 @@ class Facts:
     barriers: tuple[Node, ...]
     calls: tuple[Node, ...] = field(repr=False)
     structs: Mapping[str, Layout] = field(factory=dict, repr=False)
+    hinted: tuple[Access, ...] = ()
 
     def accesses_in(self, node: Node) -> tuple[Access, ...]:
         return tuple(access for access in self.accesses if contains(node, access.node))
@@ -79,4 +81,5 @@ def analyse(
         barriers=tuple(call for call in calls if callee(call) == "__syncthreads"),
         calls=calls,
         structs=shared.structs,
+        hinted=hinted(calls, scope),
     )

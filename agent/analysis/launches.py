@@ -33,7 +33,7 @@ _TRIALS = (1, 2, 3, 5, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024, 1025, 4096, 
 class Shape:
     """One launch, its place left out. ``rounds`` says how the grid's x extent follows from a size: ``up`` or ``down``
     to whole blocks, or None where that is not known; ``size`` is that size as written. ``shared`` is in bytes, 0 where
-    none is given. ``arguments`` are the kernel's, as written."""
+    none is given. ``arguments`` are the kernel's, as written; ``how`` as in ``LaunchSite``."""
 
     block: Extents
     grid: Extents
@@ -41,6 +41,7 @@ class Shape:
     size: str
     shared: int | None
     arguments: tuple[str, ...] = ()
+    how: str = ""
 
     @property
     def threads(self) -> int | None:
@@ -54,7 +55,9 @@ def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
     if [one.name for one in document.kernels.as_read].count(kernel.name) != 1:
         return ()
     sites = enumerate(document.launches.as_read)
-    return tuple(document.launches[at] for at, site in sites if site.kernel == kernel.name and site.damage is None)
+    plain = [document.launches[at] for at, site in sites if site.kernel == kernel.name and site.damage is None]
+    others = [site for site in document.indirect_launches if site.kernel == kernel.name and site.damage is None]
+    return tuple(sorted((*plain, *others), key=lambda site: site.span))
 
 
 def shape(document: Document, site: LaunchSite) -> Shape:
@@ -62,7 +65,7 @@ def shape(document: Document, site: LaunchSite) -> Shape:
     written, host = (site.grid, site.block, site.shared or ""), _host(document, site)
     known = file_facts(document).constants
     used = tuple((name, known[name]) for name in _names(written, host) if name in known)
-    return evolve(_shape(written, host, used), arguments=site.arguments)
+    return evolve(_shape(written, host, used), arguments=site.arguments, how=site.how)
 
 
 def template_numbers(document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Mapping[str, int]:

@@ -44,6 +44,27 @@ def test_indices_through_local_definitions(body: str) -> None:
     assert index(facts(body, before="#define TILE 16")) == INDICES[body]
 
 
+HINTED = {
+    "y[0] = __ldg(x + threadIdx.x * n);": ("x", "n*threadIdx.x", True, False),
+    "y[0] = __ldcs(&x[2 * threadIdx.x]);": ("x", "2*threadIdx.x", True, False),
+    "y[0] = __ldg(x);": ("x", "0", True, False),
+    "__stcs(&y[threadIdx.x + 3], x[0]);": ("y", "3 + threadIdx.x", False, True),
+    "const float* p = x + n; y[0] = __ldcg(p + threadIdx.x);": ("x", "n + threadIdx.x", True, False),
+}
+
+
+@pytest.mark.parametrize("body", HINTED)
+def test_loads_and_stores_by_functions(body: str) -> None:
+    (found,) = facts(body).hinted
+    assert (found.name, str(found.index), found.reads, found.writes) == HINTED[body]
+    assert (found.space, found.element, found.atomic) == ("global", "float", False)
+
+
+def test_a_vector_that_a_function_loads_is_loaded_whole() -> None:
+    (found,) = facts("y[0] = __ldg(v + threadIdx.x).x;", parameters="const float4* v, float* y").hinted
+    assert (found.element, found.member) == ("float4", "")
+
+
 FORMULAS = {
     ("#define IDX(i, j) ((i) * 8 + (j))", "y[IDX(threadIdx.y, threadIdx.x + 1)]"): "1 + threadIdx.x + 8*threadIdx.y",
     ("#define IDX(i, j) i * 8 + j", "y[IDX(threadIdx.y, n)]"): "n + 8*threadIdx.y",

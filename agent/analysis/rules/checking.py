@@ -145,6 +145,8 @@ def _repair(mend: Mend, document: Document, kernel: Kernel, sites: tuple[LaunchS
     """None where the text is not what was read (something was blanked there), or where a signature would change that
     is declared elsewhere too."""
     end = line_end(document.text)
+    if any(place.launch is not None and sites[place.launch].how for place, _ in mend.changes):
+        return None  # its numbers may be those of other launches too
     edits = []
     for place, written in mend.changes:
         span = _span(place, kernel, sites)

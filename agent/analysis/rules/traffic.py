@@ -92,11 +92,13 @@ def fills(found: Request, view: View) -> bool:
 @lru_cache(maxsize=2)
 def requests(view: View) -> tuple[Request, ...]:
     """Every access to global memory whose lanes can be followed, in text order."""
-    return tuple(
-        found
-        for access in view.facts.accesses
-        if access.space == "global" and not access.atomic and (found := request(access, view)) is not None
-    )
+    return tuple(found for access in moved(view) if not access.atomic and (found := request(access, view)) is not None)
+
+
+def moved(view: View) -> list[Access]:
+    """Every access to global memory, in text order."""
+    found = (one for one in (*view.facts.accesses, *view.facts.hinted) if one.space == "global")
+    return sorted(found, key=lambda one: one.node.start_byte)
 
 
 def request(access: Access, view: View) -> Request | None:

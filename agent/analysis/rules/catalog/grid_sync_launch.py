@@ -60,7 +60,8 @@ def grid_sync_launch(view: View) -> Iterator[Hit]:
         return
     names = {name for call in grids if (name := _held(call))}
     waits = next((call for call in view.facts.calls if _waits(call, names)), None)
-    for number in range(len(view.launches)) if waits is not None else ():
+    plain = [number for number, launch in enumerate(view.launches) if launch.how in ("", "a pointer")]
+    for number in plain if waits is not None else ():
         yield hit(
             at_launch(number),
             f"{view.facts.kernel.name} waits for all blocks of its grid: launch it with cudaLaunchCooperativeKernel",

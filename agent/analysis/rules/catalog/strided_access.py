@@ -45,6 +45,12 @@ __global__ void transposed(const float* x, float* y) {
 }
 void run(const float* x, float* y) { transposed<<<4, 256>>>(x, y); }
 """
+HINTED = """\
+__global__ void thin(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (4 * i + 3 < n) __stcs(y + i, __ldg(x + 4 * i) + __ldcs(&x[4 * i + 2]));  // M1
+}
+"""
 WHOLE_SECTORS = """\
 // All eight floats of a sector are read by the thread that wanted the first: what is loaded is used (see M4).
 __global__ void norms(const float* x, float* y, int n) {
@@ -93,7 +99,7 @@ __global__ void last_of_block(const float* x, float* y) {
         "fewer than 8 lanes of a warp come to the access",
         "fewer than twice the sectors are touched that as many lanes side by side would need",
     ),
-    fires=(FIRES, LATTICE, STRUCTS, SPREAD),
+    fires=(FIRES, LATTICE, STRUCTS, SPREAD, HINTED),
     silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR, VECTORS),
 )
 def strided_access(view: View) -> Iterator[Hit]:

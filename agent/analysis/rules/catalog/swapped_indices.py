@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
-from agent.analysis.rules.traffic import Request, rare, requests
+from agent.analysis.rules.traffic import Request, moved, rare, requests
 from agent.analysis.rules.view import View
 from agent.analysis.syntax import text
 
@@ -87,7 +87,7 @@ def swapped(view: View) -> tuple[Request, ...]:
     if not {"x", "y"} <= view.axes:
         return ()
     found = [one for one in requests(view) if one.exchanged is not None]
-    followed = sum(1 for one in view.facts.accesses if one.space == "global" and not rare(view.guards(one), view))
+    followed = sum(1 for one in moved(view) if not rare(view.guards(one), view))
     # an access that cannot be followed may be the one that the present order serves
     if len(found) < followed or not found:
         return ()
