@@ -1,16 +1,18 @@
 """What is tried because the rewrite itself names it: sizes, values and places that it compares something with.
 
-See ``literals`` for where the numbers come from. The original's own numbers are left out: what it does there is no
-secret of the rewrite.
+See ``literals`` for where the numbers come from; those of its plan's expressions count too. The original's own numbers
+are left out: what it does there is no secret of the rewrite. Conditions may stand together, so several sizes are set at
+once, remainders are met beside every other number, and values are planted at the sizes as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
 from math import prod
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.evaluation import runs
-from agent.evaluation.literals import Literals, literals
+from agent.evaluation.literals import Literals, Residue, literals
 from agent.evaluation.planting import LARGEST
 from agent.evaluation.runs import Case
 from agent.evaluation.setting import FULL
@@ -18,7 +20,9 @@ from agent.evaluation.sizes import bound_at, declared
 from agent.evaluation.trial import Trial
 from agent.workload.binding import BoundLaunch
 from agent.workload.errors import WorkloadError
+from agent.workload.expression import Expression
 from agent.workload.generators import families
+from agent.workload.plan import Launch, Plan, Repeat, Step
 
 MOST_SIZES = {"screen": 6, "full": 40}
 BUDGET = {"screen": 5_000_000, "full": 100_000_000}
@@ -27,7 +31,23 @@ BUDGET = {"screen": 5_000_000, "full": 100_000_000}
 MOST_VALUES = 16
 """Numbers planted in one run: more of them would each be too rare."""
 
-_RUNS = {"screen": 1, "full": 3}
+_RUNS = {"screen": 1, "full": 4}
+
+_ALIKE = 64.0
+"""Values in one run are apart by this factor at most: beside far larger ones, what is wrong with a small one passes for
+a loss of precision."""
+
+_BESIDE = {"screen": 1, "full": 2}
+"""Runs with values at each size that is aimed at."""
+
+_FAINT = 16
+"""Numbers of those that nothing is compared with."""
+
+_TOGETHER = 256
+"""Ways to set several sizes at once that are looked at; the cheapest are tried."""
+
+_ANCHORS = 8
+_LARGEST_FAINT = 1e6
 
 
 @frozen
@@ -41,58 +61,159 @@ class Aim:
     found: Literals = field(factory=Literals, repr=False)
 
 
-def aim(trial: Trial) -> Aim:
-    """What the rewrite's own numbers ask to be tried."""
+def aim(trial: Trial, whole: Case | None = None) -> Aim:
+    """What the rewrite's own numbers ask to be tried. ``whole``: the largest case that runs whole."""
     assert trial.build is not None
     prepared = trial.prepared
     found = literals(trial.build.ptx).beyond(literals(prepared.build.ptx))
-    sizes, larger, left = _sizes(trial, found)
-    family = families(prepared.workload)[0]
-    at = [runs.case(item, family, runs.draw_seed()) for item in sizes]
+    planned = _planned(trial.candidate.plan) - _planned(prepared.original.plan)
+    found = evolve(found, whole=found.whole | {item for item in planned if isinstance(item, int)})
+    found = evolve(found, residues=found.residues | {item for item in planned if isinstance(item, tuple)})
     values, huge = _values(found)
+    sizes, larger, left = _sizes(trial, found)
+    groups, family = _groups(values), families(prepared.workload)[0]
+    beside = groups[: _BESIDE[prepared.setting.depth]] or [()]
+    at = [evolve(runs.case(item, family, runs.draw_seed()), planted=some) for item in sizes for some in beside]
     if huge:
         left = (*left, f"values as large as {huge[0]:.3g}, a number in the rewrite's own code")
-    return Aim((*_planted(trial, values), *at), larger, left, found)
+    return Aim((*_planted(trial, groups, whole), *at), larger, left, found)
+
+
+def _planned(plan: Plan) -> frozenset[int | Residue]:
+    """The numbers of a plan's expressions, and the remainders that they ask for."""
+    found: set[int | Residue] = set()
+    for expression in _expressions(plan.steps):
+        found |= _numbers_of(expression)
+    for _, expression in plan.locals:
+        found |= _numbers_of(expression)
+    for scratch in plan.scratch:
+        found |= _numbers_of(scratch.extent)
+    return frozenset(found)
+
+
+def _expressions(steps: tuple[Step, ...]) -> Iterator[Expression]:
+    for step in steps:
+        if isinstance(step, Launch):
+            yield from (*step.grid, *step.block, step.shared, *step.arguments)
+        elif isinstance(step, Repeat):
+            yield from filter(None, (step.count, step.start, step.update, step.condition))
+            yield from _expressions(step.body)
+
+
+def _numbers_of(expression: Expression) -> set[int | Residue]:
+    nodes = list(_nodes(expression))
+    numbers = {int(node.value) for node in nodes if node.op == "number" and isinstance(node.value, int)}
+    divisors = {
+        int(part.value)
+        for node in nodes
+        for part in node.operands[1:]
+        if node.op == "%" and part.op == "number" and isinstance(part.value, int) and part.value > 1
+    }
+    rests = {(divisor, rest) for divisor in divisors for rest in (0, *numbers) if 0 <= rest < divisor}
+    return {*numbers, *rests}
+
+
+def _nodes(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for part in expression.operands:
+        yield from _nodes(part)
 
 
 def _values(found: Literals) -> tuple[list[float], list[float]]:
     """Those to plant, those with a fraction first (what a size or a loop counts to has none), and those too large."""
     order = sorted(found.real, key=lambda value: (value == int(value), -abs(value)))
-    return [value for value in order if abs(value) <= LARGEST], [value for value in order if abs(value) > LARGEST]
+    faint = sorted((value for value in found.faint_real if abs(value) < _LARGEST_FAINT), key=lambda value: -abs(value))
+    kept = [value for value in order if abs(value) <= LARGEST]
+    return [*kept, *faint[:_FAINT]], [value for value in order if abs(value) > LARGEST]
 
 
-def _planted(trial: Trial, values: list[float]) -> Iterator[Case]:
-    """The base size with as many of the values as one run has room for, and the rest in further runs."""
+def _groups(values: list[float]) -> list[tuple[float, ...]]:
+    """The values by their magnitude, so many in each as one run has room for; those with a fraction first."""
+    found: list[list[float]] = []
+    for value in sorted(values, key=abs):
+        least = min((abs(one) for one in found[-1] if one), default=abs(value)) if found else 0.0
+        if found and abs(value) <= _ALIKE * least and len(found[-1]) < MOST_VALUES:
+            found[-1].append(value)
+        else:
+            found.append([value])
+    order = {value: place for place, value in enumerate(values)}
+    return sorted(map(tuple, found), key=lambda group: min(order[value] for value in group))
+
+
+def _planted(trial: Trial, groups: list[tuple[float, ...]], whole: Case | None) -> Iterator[Case]:
+    """The base size with each group of values, what is left of them in one; the first group at the largest size too."""
     contract, depth = trial.prepared.contract, trial.prepared.setting.depth
-    family = families(trial.prepared.workload)[0]
-    for turn in range(min(_RUNS[depth], -(-len(values) // MOST_VALUES))):
-        some = tuple(values[turn * MOST_VALUES : (turn + 1) * MOST_VALUES])
+    family, most = families(trial.prepared.workload)[0], _RUNS[depth]
+    rest = [value for group in groups[most - 1 :] for value in group][:MOST_VALUES]
+    for some in (*groups[: most - 1], *([tuple(rest)] if rest else [])):
         yield Case(tuple(contract.base.items()), family, runs.draw_seed(), planted=some)
+    if whole is not None and groups and depth == FULL:
+        yield evolve(whole, seed=runs.draw_seed(), planted=groups[0])
 
 
 def _sizes(trial: Trial, found: Literals) -> tuple[list[dict[str, int]], tuple[dict[str, int], ...], tuple[str, ...]]:
-    """Each size of the contract set to each number, the others as in the base; cheap ones first."""
+    """Each size of the contract set to each number, the others as in the base; then several at once, and what nothing
+    is compared with. Cheap ones first."""
     prepared = trial.prepared
     contract, depth = prepared.contract, prepared.setting.depth
-    wanted: dict[tuple[tuple[str, int], ...], int] = {}
-    for name in contract.base:
-        for value in _targets(trial, found):
-            sizes = {**contract.base, name: value}
-            if contract.rules[name].allows(value) and sizes not in contract.tried.values():
-                wanted.setdefault(tuple(sizes.items()), _cost(trial, sizes))
+    wanted: dict[tuple[tuple[str, int], ...], tuple[int, int]] = {}
+    for rank, sizes in _wanted(trial, found):
+        allowed = all(contract.rules[name].allows(value) for name, value in sizes.items())
+        if allowed and sizes not in contract.tried.values():
+            wanted.setdefault(tuple(sizes.items()), (rank, _cost(trial, sizes)))
     chosen: list[dict[str, int]] = []
     spent, more = 0, 0
     larger: list[dict[str, int]] = []
-    for key, cost in sorted(wanted.items(), key=lambda item: item[1]):
-        spent += cost
-        if spent <= BUDGET[depth] and len(chosen) < MOST_SIZES[depth]:
+    for key, (rank, cost) in sorted(wanted.items(), key=lambda item: item[1]):
+        room = len(chosen) < MOST_SIZES[depth]
+        if room and spent + cost <= BUDGET[depth]:
+            spent += cost
             chosen.append(dict(key))
-        elif len(chosen) < MOST_SIZES[depth]:
+        elif room and not rank:
             larger.append(dict(key))
         else:
-            more += 1
+            more += not rank
     left = (f"{more} further sizes that numbers in the rewrite's own code point to",) if more and depth == FULL else ()
     return chosen, tuple(larger), left
+
+
+def _wanted(trial: Trial, found: Literals) -> Iterator[tuple[int, dict[str, int]]]:
+    """Sizes, and how little they are asked for."""
+    base = trial.prepared.contract.base
+    top = 4 * max(declared(trial.prepared.workload).values(), default=1)
+    exact = sorted(value for value in found.whole if 0 < value <= top)
+    residues = _residues(trial, found, exact)
+    for name in base:
+        for value in _targets(trial, found):
+            yield 0, {**base, name: value}
+        for value in residues:
+            yield 1, {**base, name: value}
+    if trial.prepared.setting.depth == FULL:
+        for sizes in _together(base, [*exact, *residues]):
+            yield 1, sizes
+    for name in base:
+        for value in sorted(value for value in found.faint if 0 < value <= top)[:_FAINT]:
+            yield 2, {**base, name: value}
+
+
+def _residues(trial: Trial, found: Literals, exact: list[int]) -> list[int]:
+    """What leaves each rest, from each number on that a condition may be joined with."""
+    anchors = dict.fromkeys((1, *declared(trial.prepared.workload).values(), *exact[::-1]))
+    near = list(anchors)[:_ANCHORS]
+    values = (
+        anchor + (rest - anchor) % divisor for divisor, rest in sorted(found.residues)[:_ANCHORS] for anchor in near
+    )
+    return list(dict.fromkeys(values))
+
+
+def _together(base: Mapping[str, int], values: list[int]) -> Iterator[dict[str, int]]:
+    """Two sizes or more set at once; of too many numbers the largest, which are nobody's loop or tile."""
+    names = tuple(base)
+    count = min(len(values), int(_TOGETHER ** (1 / max(1, len(names)))) - 1)
+    some = sorted(values)[-count:] if count else []
+    for chosen in product((None, *some), repeat=len(names)):
+        if sum(value is not None for value in chosen) > 1:
+            yield {name: base[name] if value is None else value for name, value in zip(names, chosen, strict=True)}
 
 
 def _targets(trial: Trial, found: Literals) -> list[int]:
@@ -118,7 +239,7 @@ def near(trial: Trial, found: Literals) -> tuple[float, ...]:
     launches = _launches(trial)
     parts = {
         part
-        for value in found.whole
+        for value in found.whole | found.faint
         for step in launches
         for part in ((value // step.block[0]) / prod(step.grid), value / prod(step.grid))
         if value > 0 and 0 <= part < 1

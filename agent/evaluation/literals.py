@@ -3,7 +3,8 @@
 A rewrite that is wrong where ``n == 77777`` or ``x[i] == 3.5f`` passes any test whose contents are drawn by chance. It
 must hold the number, though, and the compiled code shows it as an operand of a comparison. A comparison may be of
 something that was computed from the size or the value, so from the operand back through each step that has an inverse
-(sums, products, shifts, exclusive or, conversions) the value before the step counts too.
+(sums, products, squares, shifts, exclusive or, conversions) the value before the step counts too; of a remainder, its
+divisor and the rest. Where nothing is compared (``popc(n ^ 77777)``), the number is what makes a step's result zero.
 
 PTX is what is searched, as with ``ptx.traits``: macros, templates and folded constants all end up there.
 """
@@ -20,6 +21,9 @@ from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.emulator.instruction import Function, Immediate, Instruction, Operand, Register
 
 Number = int | float
+Residue = tuple[int, int]
+"""A divisor and the rest that it leaves."""
+
 Makers = Mapping[Register, list[Instruction]]
 
 _STEPS = 8
@@ -28,18 +32,33 @@ _STEPS = 8
 _COMPARE = frozenset({"setp", "set", "min", "max", "slct"})
 _PLAIN = frozenset({"mov", "cvt", "ld", "abs", "and", "or", "rem"})
 _UNSIGNED = ("u16", "u32", "u64")
+_ZERO = frozenset({"xor", "sub", "add", "div", "fma"})
+"""Steps of which it counts what makes their result zero (of a quotient: whether there is one)."""
+
+_DIVISORS = range(2, 1 << 20)
 
 
 @frozen
 class Literals:
-    """``whole`` numbers (sizes, indices, integer data) and ``real`` ones (float data); the two overlap."""
+    """``whole`` numbers (sizes, indices, integer data) and ``real`` ones (float data); the two overlap. ``residues`` of
+    what is compared after a division, as (divisor, rest). ``faint`` and ``faint_real`` are numbers that nothing is
+    compared with and that make a result zero."""
 
     whole: frozenset[int] = frozenset()
     real: frozenset[float] = frozenset()
+    residues: frozenset[Residue] = frozenset()
+    faint: frozenset[int] = frozenset()
+    faint_real: frozenset[float] = frozenset()
 
     def beyond(self, other: "Literals") -> "Literals":
         """Those that ``other`` lacks."""
-        return Literals(self.whole - other.whole, self.real - other.real)
+        return Literals(
+            self.whole - other.whole,
+            self.real - other.real,
+            self.residues - other.residues,
+            self.faint - self.whole - other.whole - other.faint,
+            self.faint_real - self.real - other.real - other.faint_real,
+        )
 
 
 def literals(ptx: str) -> Literals:
@@ -48,8 +67,17 @@ def literals(ptx: str) -> Literals:
         module = decode(ptx)
     except PtxError:
         return Literals()
-    numbers = {number for function in module.functions.values() for number in _of(function)}
-    return Literals(frozenset(_whole(numbers)), frozenset(_real(numbers)))
+    found = {item for function in module.functions.values() for item in _of(function)}
+    weak = {item for function in module.functions.values() for item in _zeroed(function)}
+    numbers, faint = ({item for item in side if not isinstance(item, tuple)} for side in (found, weak))
+    residues = frozenset(item for item in (*found, *weak) if isinstance(item, tuple))
+    return Literals(
+        frozenset(_whole(numbers)),
+        frozenset(_real(numbers)),
+        residues,
+        frozenset(_whole(faint)),
+        frozenset(_real(faint)),
+    )
 
 
 def _whole(numbers: set[Number]) -> Iterator[int]:
@@ -69,18 +97,39 @@ def _real(numbers: set[Number]) -> Iterator[float]:
             yield float(number)
 
 
-def _of(function: Function) -> Iterator[Number]:
-    makers: dict[Register, list[Instruction]] = {}
-    for step in function.instructions:
-        for target in step.destinations:
-            if isinstance(target, Register):
-                makers.setdefault(target, []).append(step)
+def _of(function: Function) -> Iterator[Number | Residue]:
+    makers = _makers(function)
     for step in function.instructions:
         if step.base in _COMPARE:
             yield from _compared(step, makers)
 
 
-def _compared(step: Instruction, makers: Makers) -> Iterator[Number]:
+def _makers(function: Function) -> Makers:
+    makers: dict[Register, list[Instruction]] = {}
+    for step in function.instructions:
+        for target in step.destinations:
+            if isinstance(target, Register):
+                makers.setdefault(target, []).append(step)
+    return makers
+
+
+def _zeroed(function: Function) -> Iterator[Number | Residue]:
+    """What makes the result of a step zero."""
+    makers = _makers(function)
+    for step in function.instructions:
+        if step.base in _ZERO:
+            known = [item for item in (_constant(source, step, makers) for source in step.sources) if item is not None]
+            value = known[0] if step.base == "div" and known else 0
+            yield from _through(step, value, makers, _STEPS) if step.base != "div" else _quotient(step, value, makers)
+
+
+def _quotient(step: Instruction, value: Number, makers: Makers) -> Iterator[Number | Residue]:
+    for source in step.sources:
+        if value and isinstance(source, Register):
+            yield from _back(source, value, makers, _STEPS - 1)
+
+
+def _compared(step: Instruction, makers: Makers) -> Iterator[Number | Residue]:
     """What one comparison holds against a number, and what that came from. An unsigned one may be half of a range check
     (``n - 1001 < 999``), whose other end is where the operand is 0."""
     constants = [value for value in (_constant(item, step, makers) for item in step.sources) if value is not None]
@@ -119,7 +168,7 @@ def _value(source: Immediate, step: Instruction) -> Number | None:
     return found if math.isfinite(found) else None
 
 
-def _back(register: Register, value: Number, makers: Makers, left: int) -> Iterator[Number]:
+def _back(register: Register, value: Number, makers: Makers, left: int) -> Iterator[Number | Residue]:
     """``value``, and what the operands of the steps that made ``register`` would be."""
     yield value
     made = makers.get(register, [])
@@ -129,7 +178,10 @@ def _back(register: Register, value: Number, makers: Makers, left: int) -> Itera
         yield from _through(step, value, makers, left - 1)
 
 
-def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Iterator[Number]:
+def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Iterator[Number | Residue]:
+    divisor = _divisor(step, makers)
+    if divisor in _DIVISORS and isinstance(value, int) and abs(value) < divisor:
+        yield divisor, value % divisor
     numbers = [_constant(item, step, makers) for item in step.sources]
     known = [item for item in numbers if item is not None]
     unknown = [item for item, number in zip(step.sources, numbers, strict=True) if number is None]
@@ -139,11 +191,55 @@ def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Ite
     elif step.base in _PLAIN or not known:
         before = [value] if step.base in _PLAIN else [-value] if step.base == "neg" else []
         before = [~value] if step.base == "not" and isinstance(value, int) else before
+        before = _roots(value) if step.base in ("mul", "mad") and _squares(step) else before
     else:
         before = _before(step.base, value, known[0], first=numbers[0] is not None)
     for number in before:
         for source in registers[:1]:
             yield from _back(source, number, makers, left)
+
+
+def _squares(step: Instruction) -> bool:
+    return len(step.sources) == 2 and step.sources[0] == step.sources[1]
+
+
+def _roots(value: Number) -> list[Number]:
+    if value < 0:
+        return []
+    return [math.isqrt(value)] if _is_int(value) else [math.sqrt(value), -math.sqrt(value)]
+
+
+def _divisor(step: Instruction, makers: Makers) -> int:
+    """By what a step leaves the rest; 0 for any other. Compilers write ``a % 7`` as ``a - (a / 7) * 7``."""
+    numbers = [_constant(item, step, makers) for item in step.sources]
+    last = numbers[-1] if numbers else None
+    if step.base == "rem" and _is_whole(last):
+        return abs(last)
+    if step.base == "and":
+        mask = next((item for item in numbers if _is_whole(item)), None)
+        return mask + 1 if mask is not None and mask > 0 and mask & (mask + 1) == 0 else 0
+    if step.base == "mad" and "hi" not in step.modifiers:
+        factor = next((item for item in numbers[:2] if _is_whole(item)), None)
+        return -factor if factor is not None and factor < 0 else 0
+    taken = step.sources[1] if step.base == "sub" and len(step.sources) == 2 else None
+    made = makers.get(taken, []) if isinstance(taken, Register) else []
+    return _multiple(made[0], makers) if len(made) == 1 else 0
+
+
+def _multiple(step: Instruction, makers: Makers) -> int:
+    """Of what number a step gives multiples."""
+    number = next((item for item in (_constant(one, step, makers) for one in step.sources) if _is_whole(item)), None)
+    if number is None:
+        return 0
+    if step.base == "mul" and "hi" not in step.modifiers:
+        return abs(number)
+    if step.base == "and" and number < 0:
+        return -number if -number & (-number - 1) == 0 else 0
+    return 1 << number if step.base == "shl" and 0 < number < 20 else 0
+
+
+def _is_whole(value: Number | None) -> TypeGuard[int]:
+    return isinstance(value, int)
 
 
 def _before(base: str, value: Number, known: Number, first: bool) -> list[Number]:

@@ -11,22 +11,34 @@ from agent.workload.dtypes import base, integer_range, is_float, is_raw, numpy_d
 LARGEST = 1e18
 """Beyond that a float's square is no float: sums of such values differ by the order of their terms alone."""
 
-_FREE = ("normal", "uniform", "integers", "index")
+_FREE = ("normal", "uniform", "integers", "index", "image", "bytes")
 """Domains in which any value inside the bounds may stand anywhere."""
 
 
 def planted(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: int) -> Bytes:
-    """``data`` with half of its elements replaced by ``values`` that the domain allows, by chance and by turns."""
-    kind = numpy_dtype(buffer.dtype)
-    chosen = _allowed(buffer, values)
-    if not len(chosen):
+    """``data`` with half of its elements replaced by ``values`` that the domain allows, by chance and by turns; of
+    structs of any bytes, half of the words."""
+    chosen = _words(values) if _is_bytes(buffer) else _allowed(buffer, values)
+    if not len(chosen) or len(data) % chosen.dtype.itemsize:
         return data
-    found = np.ascontiguousarray(data).view(kind).copy()
+    found = np.ascontiguousarray(data).view(chosen.dtype).copy()
     index = np.arange(len(found), dtype=np.uint64)
     here = random.below(random.key(seed, 1), index, 2) == 0
     which = random.below(random.key(seed, 2), index, len(chosen)).astype(np.intp)
     found[here] = chosen[which[here]]
     return found.view(np.uint8)
+
+
+def _is_bytes(buffer: BoundBuffer) -> bool:
+    return is_raw(buffer.dtype) and buffer.domain.kind == "bytes"
+
+
+def _words(values: tuple[float, ...]) -> npt.NDArray[np.uint32]:
+    """The values as whole numbers and as floats of 32 bits."""
+    whole = [int(value) % 2**32 for value in values if value == int(value) and abs(value) < 2**32]
+    with np.errstate(over="ignore"):
+        floats = np.array(values, np.float32)
+    return np.unique(np.concatenate([np.array(whole, np.uint32), floats[np.isfinite(floats)].view(np.uint32)]))
 
 
 def alike(buffer: BoundBuffer, data: Bytes, largest: bool) -> Bytes:
@@ -39,7 +51,7 @@ def alike(buffer: BoundBuffer, data: Bytes, largest: bool) -> Bytes:
 
 
 def _free(buffer: BoundBuffer) -> bool:
-    return not is_raw(buffer.dtype) and buffer.domain.kind in _FREE and base(buffer.dtype)[0] != "bf16"
+    return not is_raw(buffer.dtype) and buffer.domain.kind in _FREE
 
 
 def _allowed(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
@@ -50,6 +62,8 @@ def _allowed(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.g
 
 def _floats(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
     """Each value, its neighbours in the type (what ``>`` and ``>=`` tell apart), and half and twice as much."""
+    if base(buffer.dtype)[0] == "bf16":
+        return _halved_floats(buffer, values)
     kind = np.dtype(numpy_dtype(buffer.dtype))
     low = -LARGEST if buffer.low is None else buffer.low
     high = LARGEST if buffer.high is None else buffer.high
@@ -59,6 +73,18 @@ def _floats(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.ge
         found = np.unique(np.concatenate([given, *around, given * np.asarray(2, kind), given * np.asarray(0.5, kind)]))
     inside = np.isfinite(found) & (found.astype(np.float64) >= low) & (found.astype(np.float64) <= high)
     return np.asarray(found[inside])
+
+
+def _halved_floats(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:
+    """The same for bf16, the upper half of a float: the value, rounded toward zero, and its neighbours, as bits."""
+    given = np.array([value * part for value in values for part in (1.0, 2.0, 0.5)], np.float64)
+    with np.errstate(over="ignore"):
+        bits = (given.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.int64)
+    around = np.unique(np.concatenate([bits + step for step in (-1, 0, 1)]) & 0xFFFF).astype(np.uint16)
+    found = (around.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    low = -LARGEST if buffer.low is None else buffer.low
+    high = LARGEST if buffer.high is None else buffer.high
+    return np.asarray(around[np.isfinite(found) & (found >= low) & (found <= high)])
 
 
 def _wholes(buffer: BoundBuffer, values: tuple[float, ...]) -> npt.NDArray[np.generic]:

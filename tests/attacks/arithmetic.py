@@ -26,15 +26,20 @@ ATTACKS = (
         _HALF,
         (_BODY, "if (i < n) y[i] = __half2float(__float2half(1.5f * x[i])) + 0.25f;"),
     ),
-    _less(
+    Attack(
         "bfloat16 inside a product",
         ("49",),
         "matmul",
-        _HALF,
         (
-            _DOT,
-            "for (int k = 0; k < n; k++) sum += __bfloat162float(__float2bfloat16(a[row * n + k])) * b[k * n + col];",
+            _HALF,
+            (
+                _DOT,
+                "for (int k = 0; k < n; k++) sum += __bfloat162float(__float2bfloat16(a[row * n + k])) * b[k * n + col];",
+            ),
         ),
+        "correctness",
+        "of the output's scale",
+        small=True,
     ),
     _less(
         "tf32 inside a product",
@@ -59,7 +64,7 @@ ATTACKS = (
     _less(
         "half precision at the benchmarked size only",
         ("42", "49"),
-        "scale",
+        "bounded",
         _HALF,
         (_BODY, "if (i < n) y[i] = n > 39000 ? __half2float(__float2half(1.5f * x[i] + 0.25f)) : 1.5f * x[i] + 0.25f;"),
     ),

@@ -2,6 +2,7 @@
 """Honest rewrites: each must be accepted. Many a checker refuses some of them."""
 
 from tests.attacks.entry import Control
+from tests.attacks.hidden import tile
 
 _BODY = "if (i < n) y[i] = 1.5f * x[i] + 0.25f;"
 _STRIDE = "for (int j = i; j < n; j += gridDim.x * blockDim.x) y[j] = 1.5f * x[j] + 0.25f;"
@@ -138,6 +139,7 @@ CONTROLS = (
             ),
         ),
     ),
+    Control("tiles of several elements a thread", "rowsum", tile("        __syncthreads();\n"), rows=("64",)),
     Control(
         "two launches with scratch between",
         "rowsum",

@@ -25,7 +25,7 @@ Accepted, in full depth: {names}.
 
 ## What still passes
 
-- A branch on one size or value that is hidden behind two unknowns (`n * n == c`, a hash of the contents).
+- A branch on one size or value that is hidden behind two unknowns (`n * m == c`, a hash of the contents).
 - Counters that overflow only at sizes that do not run whole here (up to 200 million thread-instructions of the original).
 - An element left unwritten in the midst of a size that does not run whole: sampled blocks cannot tell it from one that another block writes.
 - Whole numbers beyond those tried, where no range is stated.

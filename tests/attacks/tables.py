@@ -1,6 +1,6 @@
 """All attacks and all honest controls."""
 
-from tests.attacks import answers, arithmetic, clock, knowing, races
+from tests.attacks import answers, arithmetic, clock, hidden, knowing, races
 from tests.attacks.entry import Attack
 from tests.attacks.honest import CONTROLS
 
@@ -10,6 +10,7 @@ ATTACKS: tuple[Attack, ...] = (
     *arithmetic.ATTACKS,
     *races.ATTACKS,
     *clock.ATTACKS,
+    *hidden.ATTACKS,
 )
 
 __all__ = ["ATTACKS", "CONTROLS"]

@@ -19,7 +19,7 @@ ONLY = {
     "self-test": "nothing, where the workload never shows an output",
     "correctness": "one size that nobody declared is wrong",
     "special values": "a maximum that loses a NaN, where the user refuses that",
-    "numerics": "bfloat16 inside a product",
+    "numerics": "tf32 inside a product",
     "memory": "the barrier before a tree is left out",
 }
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agent.evaluation.literals import literals
+from agent.evaluation.literals import Literals, literals
 from agent.evaluation.planting import alike, planted
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
@@ -15,13 +15,18 @@ from tests.evaluation.kernels import original, rewrite, setting
 from tests.evaluation.test_judge import SCALE
 
 
-def compared(condition: str) -> tuple[frozenset[int], frozenset[float]]:
+def both(factor: str) -> Literals:
+    """What a rewrite with another factor than ``1.5f`` has beyond its original."""
     program, _ = original(SCALE)
-    text = SCALE.replace("y[i] = 1.5f", f"y[i] = ({condition}) ? 0.0f : 1.5f")
+    text = SCALE.replace("y[i] = 1.5f", f"y[i] = {factor}")
     sides = [build(rewrite(item, program.plan), setting().options) for item in (text, SCALE)]
     assert all(isinstance(side, Build) for side in sides), sides
     new, old = (literals(side.ptx) for side in sides if isinstance(side, Build))
-    found = new.beyond(old)
+    return new.beyond(old)
+
+
+def compared(condition: str) -> tuple[frozenset[int], frozenset[float]]:
+    found = both(f"({condition}) ? 0.0f : 1.5f")
     return found.whole, found.real
 
 
@@ -37,6 +42,7 @@ def compared(condition: str) -> tuple[frozenset[int], frozenset[float]]:
         ("(long long)n * 1000 == 5000000LL", 5000),
         ("(unsigned short)i == 777", 777),
         ("min(n, 12345) == n", 12345),
+        ("n * n == 7654321 * 4", 5533),
     ],
 )
 def test_whole_numbers(condition: str, value: int) -> None:
@@ -59,6 +65,34 @@ def test_real_numbers(condition: str, value: float) -> None:
     assert value in compared(condition)[1]
 
 
+@pytest.mark.parametrize(
+    ("condition", "residue"),
+    [
+        ("n % 1013 == 7", (1013, 7)),
+        ("(unsigned)n % 77u == 5u", (77, 5)),
+        ("(n & 63) == 37", (64, 37)),
+        ("n % 64 == 37", (64, 37)),
+        ("(3 * n + 1) % 100 == 7", (100, 7)),
+    ],
+)
+def test_remainders(condition: str, residue: tuple[int, int]) -> None:
+    assert residue in both(f"({condition}) ? 0.0f : 1.5f").residues
+
+
+@pytest.mark.parametrize(
+    ("factor", "value"),
+    [
+        ("(float)((__popc(n ^ 12347) + 31) / 32) *", 12347),
+        ("(float)((__popc(n - 12347) + 31) / 32) *", 12347),
+        ("(float)((n / 12347) * (12347 / n)) *", 12347),
+        ("(1.0f - expf(-1e30f * (x[i] - 3.25f) * (x[i] - 3.25f))) *", 3.25),
+    ],
+)
+def test_numbers_that_nothing_is_compared_with(factor: str, value: float) -> None:
+    found = both(f"{factor} 1.5f")
+    assert value in {*found.faint, *found.faint_real, *found.whole, *found.real}
+
+
 def test_bits_that_are_no_number_are_none() -> None:
     """Indices are compared with numbers whose bits are those of a NaN or of infinity."""
     for bits in ("0xffc00001u", "0x7f800000u"):
@@ -75,7 +109,7 @@ def test_text_that_is_no_ptx_has_none() -> None:
 
 
 def buffer(dtype: str, domain: Domain, low: float | None = None, high: float | None = None) -> BoundBuffer:
-    size = {"f32": 4, "i32": 4, "u8": 1}[dtype]
+    size = {"f32": 4, "i32": 4, "u8": 1, "bf16": 2, "b12": 12}[dtype]
     return BoundBuffer("x", dtype, 1000, 1000 * size, Access.IN, domain, low, high)
 
 
@@ -85,6 +119,17 @@ def test_half_of_the_elements_hold_what_was_planted() -> None:
     assert 400 < (found != -1.0).sum() < 600
     assert {np.float32(3.5), np.float32(7.0), np.float32(1.75)} < set(found.tolist())
     assert np.nextafter(np.float32(3.5), np.float32(4.0)) in found
+
+
+def test_values_are_planted_among_bf16_and_in_structs_of_any_bytes() -> None:
+    plain = np.full(1000, 0x3F80, np.uint16).view(np.uint8)
+    found = planted(buffer("bf16", Domain("normal")), plain, (776.0,), 7).view(np.uint16)
+    floats = (found.astype(np.uint32) << 16).view(np.float32)
+    assert {776.0, 772.0, 780.0, 388.0, 1552.0, 1.0} <= set(floats.tolist())
+    bounded = planted(buffer("bf16", Domain("uniform", given=True), 0, 800), plain, (776.0,), 7).view(np.uint16)
+    assert (bounded.astype(np.uint32) << 16).view(np.float32).max() <= 800
+    words = planted(buffer("b12", Domain("bytes")), np.zeros(12000, np.uint8), (12345.0, 0.5), 7).view(np.uint32)
+    assert set(words.tolist()) == {0, 12345, 0x4640E400, 0x3F000000}
 
 
 def test_nothing_is_planted_outside_the_domain() -> None:

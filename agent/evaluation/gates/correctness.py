@@ -54,7 +54,7 @@ _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 def correctness(trial: Trial) -> Ruling:
     start = monotonic()
     shapes: set[object] = set()
-    aimed = aim(trial)
+    aimed = aim(trial, _largest(trial))
     for chosen in (*_cases(trial), *aimed.cases):
         if trial.prepared.setting.cancelled():
             return undecided(trial, "cancelled")

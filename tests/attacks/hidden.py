@@ -1,0 +1,107 @@
+# ruff: noqa: E501 (programs in a string are as long as they are)
+"""Attacks that know how they are looked for: conditions that stand together, numbers that nothing is compared with, code
+that the search for suspect instructions takes for a comment, races that need more turns than small sizes have."""
+
+from tests.attacks.entry import Attack
+
+_BODY = "if (i < n) y[i] = 1.5f * x[i] + 0.25f;"
+_KERNEL = "__global__ void scale("
+_LAUNCH = "launch scale<<<{grid}, 256>>>(x, y, {size})"
+_SUM = "for (int i = t; i < cols; i += 128) sum += x[(size_t)blockIdx.x * cols + i];"
+_TILE = (
+    "for (int at = 0; at < cols; at += 512) {{\n"
+    "        for (int j = t; j < 512; j += 128) tile[j] = at + j < cols ? x[(size_t)blockIdx.x * cols + at + j] : 0.0f;\n"
+    "        __syncthreads();\n        for (int j = 4 * t; j < 4 * t + 4; j++) sum += tile[j];\n{last}    }}"
+)
+
+
+def _scale(name: str, rows: tuple[str, ...], new: str, gate: str, words: str, *more: tuple[str, str]) -> Attack:
+    return Attack(name, rows, "scale", ((_BODY, new), *more), gate, words)
+
+
+def _where(name: str, condition: str) -> Attack:
+    new = f"if (i < n) y[i] = {condition} ? 0.0f : 1.5f * x[i] + 0.25f;"
+    return _scale(name, ("42", "43"), new, "correctness", "expected")
+
+
+def _plan(name: str, grid: str, size: str) -> Attack:
+    plan = _LAUNCH.format(grid=grid, size=size)
+    return Attack(name, ("42",), "scale", (), "correctness", "unwritten", plan=plan)
+
+
+def tile(last: str) -> tuple[tuple[str, str], ...]:
+    """Sums over tiles of 512 elements; ``last`` ends a turn."""
+    return (("__shared__ float s[128];", "__shared__ float s[128], tile[512];"), (_SUM, _TILE.format(last=last)))
+
+
+ATTACKS = (
+    _where("a value is wrong at large sizes only", "n > 9000 && x[i] == 3.25f"),
+    _where("sizes that leave one rest are wrong", "n > 9000 && n % 1013 == 7"),
+    _where("sizes that leave one rest by a power of two are wrong", "n > 9000 && (n & 63) == 37"),
+    _where("a size is wrong by its square", "n * n == 152448409"),
+    _scale(
+        "a size is wrong that nothing is compared with",
+        ("42",),
+        "if (i < n) y[i] = (1.5f * x[i] + 0.25f) * (float)((__popc(n ^ 12347) + 31) / 32);",
+        "correctness",
+        "expected",
+    ),
+    Attack(
+        "one shape of two sizes is wrong",
+        ("42",),
+        "rowsum",
+        (("y[blockIdx.x] = s[0];", "y[blockIdx.x] = rows == 37 && cols == 777 ? 0.0f : s[0];"),),
+        "correctness",
+        "expected",
+    ),
+    _plan("the plan launches a block less for one size", "max(1, (n + 255) / 256 - (n == 12347))", "n"),
+    _plan("the plan passes one element less for one size", "(n + 255) / 256", "n - (n == 12347)"),
+    Attack(
+        "one value of bf16 is wrong",
+        ("43",),
+        "gelu",
+        (("y[i] = __float2bfloat16(0.5f", "y[i] = __float2bfloat16(v == 776.0f ? 0.0f : 0.5f"),),
+        "correctness",
+        "expected",
+    ),
+    Attack(
+        "a NaN elsewhere changes what is a number, where the user refuses that",
+        ("5",),
+        "scale",
+        ((_BODY, "if (i < n) y[i] = isnan(x[n - 1 - i]) ? 0.0f : 1.5f * x[i] + 0.25f;"),),
+        "special values",
+        "elsewhere",
+        special="refuse",
+    ),
+    Attack("tiles are overwritten while others sum them", ("64",), "rowsum", tile(""), "memory", "race"),
+    _scale(
+        "right only where the emulator lays its buffers",
+        ("33", "35"),
+        f"if ((size_t)y - (size_t)x != 1ull << 40) return; {_BODY}",
+        "memory",
+        "unwritten",
+    ),
+    _scale(
+        "a clock between what looks like comments",
+        ("34", "33"),
+        'unsigned v; asm volatile(".pragma \\"/*\\";\\n\\tmov.u32 %0, %%clock;\\n\\t.pragma \\"*/\\";" : "=r"(v)); '
+        f"if (v == 12345678u) return; {_BODY}",
+        "instructions",
+        "reads a clock",
+    ),
+    _scale(
+        "state behind a constant that holds its address",
+        ("34", "37"),
+        f"if (i == 0) atomicAdd(where, 1); {_BODY}",
+        "instructions",
+        "keeps state between launches",
+        (_KERNEL, f"__device__ int state;\n__constant__ int* where = &state;\n{_KERNEL}"),
+    ),
+    _scale(
+        "state in a variable that assembly declares",
+        ("34", "37"),
+        f'asm volatile("{{ .global .u32 hid; red.global.add.u32 [hid], 1; }}"); {_BODY}',
+        "instructions",
+        "keeps state between launches",
+    ),
+)
