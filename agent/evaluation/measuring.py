@@ -54,18 +54,21 @@ class Unmeasured:
 
 
 def measure(
-    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None = None
+    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None = None, then: int = 0
 ) -> Measurement | Unmeasured:
     """Time the candidate at ``sizes``, a second time where the first may have gone astray by chance. Raises
-    WorkloadError where they cannot be bound. ``alone``: the original against itself, where that was timed already."""
-    found = _once(trial, timer, sizes, effort, alone)
+    WorkloadError where they cannot be bound. ``alone``: the original against itself, where that was timed already;
+    ``then``: processes that will be wanted after this."""
+    found = _once(trial, timer, sizes, effort, alone, then)
     if isinstance(found, Unmeasured) and found.again and not trial.prepared.setting.cancelled():
         trial.prepared.cache.controls.pop(_key(sizes, effort), None)
-        found = _once(trial, timer, sizes, effort, alone)
+        found = _once(trial, timer, sizes, effort, alone, then)
     return found
 
 
-def _once(trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None) -> Measurement | Unmeasured:
+def _once(
+    trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed | None, then: int
+) -> Measurement | Unmeasured:
     prepared = trial.prepared
     assert trial.build is not None
     original = Entry(prepared.build, bound_at(prepared.workload, prepared.original, sizes))
@@ -83,6 +86,7 @@ def _once(trial: Trial, timer: Timer, sizes: Sizes, effort: Effort, alone: Timed
         races.append(race)
         answers.append(timed)
     timer.ready(effort.processes)
+    timer.begin(effort.processes + then)
     notes: list[str] = []
     for race, timed in zip(races, answers, strict=True):
         checked = check_outputs(timer, race, timed)

@@ -108,6 +108,10 @@ class Timer(Protocol):
         """So many fresh processes will be wanted soon: start them all at once, before anything is timed."""
         ...
 
+    def begin(self, count: int) -> None:
+        """So many will be wanted after what is done now, which is not timed: they may come meanwhile."""
+        ...
+
 
 @runtime_checkable
 class Exclusive(Protocol):

@@ -50,12 +50,16 @@ class Form:
     def nbytes(self) -> int:
         return self.count * dtypes.size_of(self.scalar)
 
+    def key(self, seed: int) -> int:
+        """What the contents of this seed are drawn with: the first eight bytes of :meth:`packed`."""
+        return random.key(seed, self.stream)
+
     def packed(self, seed: int) -> bytes:
         """The kernel's parameter, for the contents of this seed."""
         reals, wholes = (*self.reals, 0.0, 0.0, 0.0, 0.0)[:4], (*self.wholes, 0, 0, 0, 0)[:4]
         kind = NUMBERS.get(self.scalar, _WIDTHS[dtypes.size_of(self.scalar)])
         return _LAYOUT.pack(
-            random.key(seed, self.stream), self.count, FORMULAS.index(self.formula), kind,
+            self.key(seed), self.count, FORMULAS.index(self.formula), kind,
             self.free, self.bounds is not None, *reals, *(value % 2**64 for value in wholes),
             *(self.bounds or (0.0, 0.0, 0.0, 0.0)),
         )  # fmt: skip

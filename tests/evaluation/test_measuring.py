@@ -94,6 +94,8 @@ class Answers:
 
     def ready(self, count: int) -> None: ...
 
+    def begin(self, count: int) -> None: ...
+
     def race(self, race: Race) -> Timed:
         raise AssertionError
 

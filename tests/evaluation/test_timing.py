@@ -55,6 +55,8 @@ class Clock:
 
     def ready(self, count: int) -> None: ...
 
+    def begin(self, count: int) -> None: ...
+
     def race(self, race: Race) -> Timed:
         self.races.append(race)
         control = race.sides[0] == race.sides[1]

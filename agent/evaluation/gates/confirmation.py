@@ -13,6 +13,9 @@ from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, g
 from agent.execution.timing import Timer
 from agent.workload.errors import WorkloadError
 
+_PROCESSES = 8
+"""For four other sizes: what is timed, and what is checked."""
+
 _PATIENCE = 12.0
 """Seconds after which no further size is timed; those left out are named."""
 
@@ -32,7 +35,7 @@ def confirmation(trial: Trial) -> Ruling:
     if first.state == "slower":
         return Ruling(NOT_APPLICABLE, "slower at once: nothing to confirm", trial)
     timer.ready(2 * CONFIRM.processes + 1)
-    found = measure(trial, timer, declared(trial.prepared.workload), CONFIRM)
+    found = measure(trial, timer, declared(trial.prepared.workload), CONFIRM, then=_PROCESSES)
     if not isinstance(found, Measurement):
         if found.wrong:
             return wrong(trial, found.reason)
@@ -43,7 +46,7 @@ def confirmation(trial: Trial) -> Ruling:
 def _elsewhere(trial: Trial, timer: Timer, found: Measurement) -> Ruling:
     """The other sizes, as many as there is time for."""
     begun = monotonic()
-    timer.ready(8)
+    timer.ready(_PROCESSES)
     seen: list[Measurement] = []
     for sizes in other_sizes(declared(trial.prepared.workload), trial.prepared.contract.rules):
         words = f"speed at {' '.join(f'{name}={value}' for name, value in sizes.items())}"

@@ -3,7 +3,8 @@
 from attrs import evolve
 
 from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import SCREEN, measure
+from agent.evaluation.measuring import CONFIRM, SCREEN, measure
+from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import declared
 from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
 from agent.execution.timing import Timer
@@ -22,7 +23,8 @@ def timing(trial: Trial) -> Ruling:
     timer = trial.prepared.setting.device
     if not isinstance(timer, Timer):
         return Ruling(NOT_APPLICABLE, "nothing can be timed on this device", trial)
-    found = measure(trial, timer, declared(trial.prepared.workload), SCREEN)
+    confirms = 2 * CONFIRM.processes + 1 if trial.prepared.setting.depth == FULL else 0
+    found = measure(trial, timer, declared(trial.prepared.workload), SCREEN, then=confirms)
     if not isinstance(found, Measurement):
         if found.wrong:
             return wrong(trial, found.reason)

@@ -26,6 +26,9 @@ QUEUE = 400
 _HOLD_NANOSECONDS = 2_000_000_000
 _THREADS = 256
 _DIGEST_BLOCKS = 1024
+_SLOTS = 64
+"""Digests that the card holds before they are fetched, all with one copy: a call has up to 32 sets of outputs."""
+
 _MARGIN = 1024
 """Bytes between allocations beyond their size, so that a stray access next to a buffer meets nobody else's."""
 
@@ -42,6 +45,10 @@ class Launch:
         self._pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(item) for item in self._held))
         self._call = driver.launchKernel
         self._arguments = (function, *grid, *block, shared, 0, ctypes.addressof(self._pointers), 0)
+
+    def put(self, argument: int, value: bytes) -> None:
+        """Another value from here on, in the place of the first bytes of an argument."""
+        ctypes.memmove(self._held[argument], value, len(value))
 
     def __call__(self) -> None:
         self._call(*self._arguments)
@@ -85,7 +92,8 @@ class Held:
 
 @define(eq=False)
 class Ground:
-    """``modules`` holds each side's module. ``turn`` counts calls; the blocker waits for it."""
+    """``modules`` holds each side's module. ``turn`` counts calls; the blocker waits for it. ``packed`` are launches of
+    ours that are made over and over, by what they do to which place: only a key changes between two of them."""
 
     driver: Any
     runtime: Any
@@ -101,6 +109,9 @@ class Ground:
     modules: list[int] = field(factory=list)
     masters: dict[str, int] = field(factory=dict)
     sweeper: Launch | None = None
+    packed: dict[object, Launch] = field(factory=dict)
+    queued: int = 0
+    folded: list[bytes] = field(factory=list)
 
     def launch(self, name: str, blocks: int, *values: bytes) -> Launch:
         return Launch(self.driver, self.functions[name], (blocks, 1, 1), (_THREADS, 1, 1), 0, list(values))
@@ -108,6 +119,15 @@ class Ground:
     def make(self, packed: bytes, count: int, address: int) -> None:
         """Contents of ``count`` scalars by a packed form."""
         self.launch("make", self.blocks, packed, self.tables, word(address), word(0), word(count))()
+
+    def renew(self, form: forms.Form, seed: int, address: int) -> None:
+        """The contents of a form for this seed, in a place that is filled over and over."""
+        launch = self.packed.get((form, address))
+        if launch is None:
+            values = (form.packed(seed), self.tables, word(address), word(0), word(form.count))
+            launch = self.packed[form, address] = self.launch("make", self.blocks, *values)
+        launch.put(0, word(form.key(seed)))
+        launch()
 
     def nudge(self, address: int, count: int, dtype: int, seed: int) -> None:
         self.launch(
@@ -167,18 +187,35 @@ class Ground:
         seen = sorted(self.between((launch,))[0] for _ in range(21))
         return seen[10]
 
-    def digest(self, output: say.Output, address: int, key: int) -> bytes:
-        """The digest of one output: hash, then the sums and magnitudes of its groups."""
-        blocks = _DIGEST_BLOCKS
-        self.launch(
-            "digest", blocks, word(address), word(output.count), output.width.to_bytes(4, "little"),
-            output.dtype.to_bytes(4, "little", signed=True), int(output.unordered).to_bytes(4, "little"), word(key),
-            word(self.partials),
-        )()  # fmt: skip
-        partial = np.empty(blocks, _PARTIAL)
-        kind = self.runtime.memcpyDeviceToHost
-        self.runtime.memcpy(partial.ctypes.data, self.partials, partial.nbytes, kind)
-        return fold(partial)
+    def digest(self, output: say.Output, address: int, key: int) -> None:
+        """Queue the digest of one output; :meth:`digests` has it."""
+        if self.queued == _SLOTS:
+            self._fetch()
+        launch = self.packed.get((output, address, self.queued))
+        if launch is None:
+            launch = self.packed[output, address, self.queued] = self.launch(
+                "digest", _DIGEST_BLOCKS, word(address), word(output.count), output.width.to_bytes(4, "little"),
+                output.dtype.to_bytes(4, "little", signed=True), int(output.unordered).to_bytes(4, "little"), word(key),
+                word(self.partials + self.queued * _DIGEST_BLOCKS * _PARTIAL.itemsize),
+            )  # fmt: skip
+        launch.put(5, word(key))
+        launch()
+        self.queued += 1
+
+    def digests(self) -> list[bytes]:
+        """Those queued since they were last asked for, in order: of each its hash, then the sums and magnitudes of its
+        groups."""
+        self._fetch()
+        found, self.folded = self.folded, []
+        return found
+
+    def _fetch(self) -> None:
+        if not self.queued:
+            return
+        partials = np.empty((self.queued, _DIGEST_BLOCKS), _PARTIAL)
+        self.runtime.memcpy(partials.ctypes.data, self.partials, partials.nbytes, self.runtime.memcpyDeviceToHost)
+        self.folded += map(fold, partials)
+        self.queued = 0
 
 
 def fold(partial: npt.NDArray[Any]) -> bytes:
@@ -220,7 +257,7 @@ def open_ground(driver: Any, runtime: Any, support: bytes) -> Ground:
         tables,
         flag,
         runtime.malloc(256),
-        runtime.malloc(_DIGEST_BLOCKS * _PARTIAL.itemsize),
+        runtime.malloc(_SLOTS * _DIGEST_BLOCKS * _PARTIAL.itemsize),
         runtime.eventCreate(),
         runtime.eventCreate(),
         8 * runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, 0),
@@ -327,7 +364,7 @@ def fill_set(
     for space in spaces:
         for address in dict.fromkeys(held.shared[space.name]):
             if space.form is not None and space.role in ("in", "inout"):
-                ground.make(space.form.packed(common if space.symbols else alone), space.form.count, address)
+                ground.renew(space.form, common if space.symbols else alone, address)
             elif space.follows and space.nbytes:
                 kind = ground.runtime.memcpyDeviceToDevice
                 ground.runtime.memcpyAsync(address, ground.masters[space.name], space.nbytes, kind, 0)

@@ -184,8 +184,8 @@ def _digest(course: Course, call: int) -> None:
     for index, held in enumerate(course.sets):
         key = seed_of(course.request.seed, call, index)
         for output in course.request.outputs:
-            address = held.shared[output.name][course.request.digested]
-            course.digests.append(course.ground.digest(output, address, key))
+            course.ground.digest(output, held.shared[output.name][course.request.digested], key)
+    course.digests += course.ground.digests()
 
 
 def _look(course: Course) -> None:
@@ -217,7 +217,6 @@ def recompute(driver: Any, runtime: Any, request: say.Recompute, channel: Channe
             return say.Measured("refused", problem)
         ground.modules[:] = [driver.moduleLoadData(request.side.cubin)]
         held = grounds.new_set(ground, request.spaces, (request.side,))
-        digests: list[bytes] = []
         for call in request.calls:
             for index in range(request.sets):
                 if request.stateful:
@@ -226,7 +225,9 @@ def recompute(driver: Any, runtime: Any, request: say.Recompute, channel: Channe
                 for step in held.steps[0]:
                     step()
                 key = seed_of(request.seed, call, index)
-                digests += [ground.digest(output, held.shared[output.name][0], key) for output in request.outputs]
+                for output in request.outputs:
+                    ground.digest(output, held.shared[output.name][0], key)
+        digests = ground.digests()
         runtime.deviceSynchronize()
         seconds = time.perf_counter() - begun
         return say.Measured("", "", calls=request.calls, digests=b"".join(digests), seconds=seconds)

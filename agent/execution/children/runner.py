@@ -150,6 +150,8 @@ def _forget(driver: Any, runtime: Any, memory: Memory) -> None:
         runtime.free(start)
     if memory.module:
         driver.moduleUnload(memory.module)
+    if memory.ground is not None:
+        memory.ground.packed.clear()
     memory.module = 0
     for held in (memory.sizes, memory.addresses, memory.guarded, memory.digests):
         held.clear()
@@ -200,11 +202,13 @@ def _make(driver: Any, runtime: Any, job: say.Job, memory: Memory, made: say.Mad
 
 def _watch(driver: Any, runtime: Any, job: say.Job, memory: Memory) -> dict[str, bytes]:
     """A digest of each region that must stay as it is."""
-    return {
-        region.name: _ours(driver, runtime, job, memory).digest(_bytes_of(region), memory.addresses[region.name], 0)
-        for region in job.regions
-        if region.watched and region.nbytes
-    }
+    watched = [region for region in job.regions if region.watched and region.nbytes]
+    if not watched:
+        return {}
+    ground = _ours(driver, runtime, job, memory)
+    for region in watched:
+        ground.digest(_bytes_of(region), memory.addresses[region.name], 0)
+    return dict(zip((region.name for region in watched), ground.digests(), strict=True))
 
 
 def _bytes_of(region: say.Region) -> timing.Output:
@@ -312,7 +316,9 @@ def _read(runtime: Any, address: int, request: say.Read) -> say.Chunk:
 def _look(driver: Any, runtime: Any, job: say.Job, memory: Memory, request: timing.Look) -> timing.Looked:
     address = memory.addresses[request.output.name]
     data = b"".join(_copy_out(runtime, address + start, stop - start).tobytes() for start, stop in request.pieces)
-    return timing.Looked(data, _ours(driver, runtime, job, memory).digest(request.output, address, request.key))
+    ground = _ours(driver, runtime, job, memory)
+    ground.digest(request.output, address, request.key)
+    return timing.Looked(data, ground.digests()[0])
 
 
 def _words(error: Exception, job: say.Job) -> str:

@@ -128,7 +128,15 @@ class Gpu:
         meanwhile; they are let go where the card may need their memory."""
         if self.card.memory < _ROOMY:
             self.runners.release()
-        self.runners.ready(min(count, max(2, self.card.memory // _MEMORY_EACH), MOST_READY))
+        self.runners.ready(self._at_most(count))
+
+    def begin(self, count: int) -> None:
+        """Let so many come while something else is done; only on a card that has room for them beside what runs."""
+        if self.card.memory >= _ROOMY:
+            self.runners.begin(self._at_most(count))
+
+    def _at_most(self, count: int) -> int:
+        return min(count, max(2, self.card.memory // _MEMORY_EACH), MOST_READY)
 
     def race(self, race: Race) -> Timed:
         """Time two programs in one fresh process; whatever happens to it, the answer says so."""

@@ -22,6 +22,7 @@ class Runners:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._warm: Child | None = None
+        self._coming: list[Child] = []
         self._ready: list[Child] = []
         self._kept: OrderedDict[str, Child] = OrderedDict()
         self._timer: threading.Timer | None = None
@@ -40,7 +41,7 @@ class Runners:
 
     def fresh(self) -> Child:
         """One that ran nothing and has its context."""
-        self._busy()
+        self._arrived()
         while True:
             with self._lock:
                 child = self._ready.pop() if self._ready else None
@@ -63,12 +64,24 @@ class Runners:
         for gone in old:
             gone.close()
 
-    def ready(self, count: int) -> None:
-        """Start so many at once and wait until each has its context: nothing is begun while others time."""
+    def begin(self, count: int) -> None:
+        """Start so many at once, where nothing is timed yet: they come while something else is done."""
         self._busy()
         with self._lock:
-            missing = count - len(self._ready)
-        for child in [_start() for _ in range(missing)]:
+            missing = count - len(self._ready) - len(self._coming)
+            self._coming += [_start() for _ in range(missing)]
+
+    def ready(self, count: int) -> None:
+        """Start so many at once and wait until each has its context: nothing is begun while others time."""
+        self.begin(count)
+        self._arrived()
+
+    def _arrived(self) -> None:
+        """Wait for those that are on their way."""
+        self._busy()
+        with self._lock:
+            coming, self._coming = self._coming, []
+        for child in coming:
             with contextlib.suppress(ChildDied, ChildTimeout):
                 child.converse(lambda channel: channel.receive(say.Card), START_SECONDS)
                 with self._lock:
@@ -77,7 +90,7 @@ class Runners:
     def rest(self) -> None:
         """Nothing is wanted for now: one waits for the next job, for a while."""
         with self._lock:
-            if self._warm is None and not self._ready:
+            if self._warm is None and not self._ready and not self._coming:
                 self._warm = _start()
             if self._timer is not None:
                 self._timer.cancel()
@@ -88,8 +101,8 @@ class Runners:
     def close(self) -> None:
         """Let all of them go, and their memory on the card."""
         with self._lock:
-            gone = [*self._ready, *self._kept.values(), *([self._warm] if self._warm else [])]
-            self._warm, self._ready = None, []
+            gone = [*self._coming, *self._ready, *self._kept.values(), *([self._warm] if self._warm else [])]
+            self._warm, self._ready, self._coming = None, [], []
             self._kept.clear()
             if self._timer is not None:
                 self._timer.cancel()
@@ -109,7 +122,7 @@ class Runners:
     def count(self) -> int:
         """How many wait here, each with a context on the card."""
         with self._lock:
-            return len(self._ready) + len(self._kept) + (self._warm is not None)
+            return len(self._coming) + len(self._ready) + len(self._kept) + (self._warm is not None)
 
     def _take(self) -> Child:
         with self._lock:
