@@ -321,3 +321,25 @@ def test_elements_of_arrays_of_arrays_are_seen_as_those_of_one_array_are(
     assert {(one.holder, one.target) for one in found.indexing} == indexed
     assert found.written == written
     assert (found.bounds | (found.turning if "row" in body else set())) == bounds
+
+
+@pytest.mark.parametrize(
+    ("filled", "domain"),
+    [
+        ("if (i * i < 5) h[i] = 0; else h[i] = 2.0f * i;", ""),
+        ("if (i * i < 5) h[i] = 0; else h[i] = 1;", ""),
+        ("if (i * i < 5) h[i] = 0; else if (i > 7) h[i] = 1; else h[i] = 0;", ""),
+        ("if (i * i < 5) h[i] = 0; else h[i] = 0;", " zeros"),
+        ("if (i * i < 5) h[i] = drand48(); else h[i] = 3;", ""),
+        ("if (i * i < 5) h[i] = drand48(); else h[i] = drand48();", " uniform(0, 1)"),
+        ("switch (i % 3) { case 0: h[i] = 0; break; default: h[i] = 5; }", ""),
+    ],
+)
+def test_what_branches_put_into_an_array_counts_only_where_they_agree(filled: str, domain: str) -> None:
+    kernel = "__global__ void k(float* a) { a[threadIdx.x] += 1; }\n"
+    host = f"""
+    int main() {{ int n = 100; float *a, *h = (float*)malloc(4 * n); cudaMalloc(&a, 4 * n);
+      for (int i = 0; i < n; i++) {{ {filled} }}
+      cudaMemcpy(a, h, 4 * n, cudaMemcpyHostToDevice);
+      k<<<1, 100>>>(a); }}"""
+    assert statements(host, kernel)[1] == f"buffer a: f32[n] inout{domain}"

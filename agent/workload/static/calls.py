@@ -241,6 +241,7 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
     facts.moved = facts.moved or arguments.is_argv(holder)
     if not isinstance(holder, Pointer):
         texture_calls.store_in_array(target, index, value, facts, state)
+        _store_in_rows(target, value, facts, state)
         return
     memory = holder.memory
     place = parts.element(holder, index, facts, make=True)
@@ -254,6 +255,18 @@ def store_element(target: Node, value: Value, facts: Facts, state: State) -> Non
         state.cells[place] = conversion.as_type(value, dtype, facts) if dtype and isinstance(value, Scalar) else value
     if facts.memories[memory].space != "device":
         hints.note_store(memory, value, target, facts, state)
+
+
+def _store_in_rows(target: Node, value: Value, facts: Facts, state: State) -> None:
+    """``a[i][j] = value``: a hint of what all of the rows hold."""
+    base = target
+    while base.type == "subscript_expression" and (inner := child(base, "argument")) is not None:
+        base = inner
+    held = ev.evaluate(base, facts, state)
+    if isinstance(held, Pointer) and facts.memories[held.memory].space != "device":
+        reason = f"`{facts.node_text(target)}` is set, and which element that is is not known"
+        parts.forget(parts.of_memory(held.memory), reason, facts.line(target), facts, state)
+        hints.note_store(held.memory, value, target, facts, state)
 
 
 def store_through(target: Node, value: Value, facts: Facts, state: State, known: bool = False) -> None:

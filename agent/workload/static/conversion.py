@@ -55,33 +55,32 @@ def as_type(value: Scalar, dtype: str | None, facts: Facts) -> Scalar:
 
 
 def size_of(node: Node, facts: Facts, state: State) -> Value:
+    from agent.workload.static import rows
+
     type_node = child(node, "type")
     text = facts.type_text(type_node) if type_node is not None else facts.node_text(node)[6:].strip(" ()")
-    if text.endswith("*"):
-        return Scalar(number(8), "u64")
     if type_node is None or facts.find(text) is not None:
-        value_node = child(node, "value") or type_node
-        found = _of_value(text, value_node, facts, state)
+        found = _of_value(text, facts.line(node), facts, state)
         if found is not None:
             return found
-    dtype = facts.dtype(text)
-    if dtype is None:
-        return Unknown(f"the size of `{text}` is not known", facts.line(node))
-    return Scalar(number(dtypes.size_of(dtype)), "u64")
+    held = rows.size_of_type(text, facts.line(node), facts, state)
+    return held if held is not None else Unknown(f"the size of `{text}` is not known", facts.line(node))
 
 
-def _of_value(text: str, node: Node | None, facts: Facts, state: State) -> Value | None:
+def _of_value(text: str, line: int, facts: Facts, state: State) -> Value | None:
     """``sizeof`` of a variable, array or dereferenced pointer."""
+    from agent.workload.static import rows
+
     starred = re.fullmatch(r"\*\s*(\w+)|(\w+)\s*\[\s*0\s*\]", text)
     name = (starred[1] or starred[2]) if starred else text
     cell = facts.find(name)
     if cell is None:
         return None
     held, declared = state.cells.get(cell), facts.types.get(cell, "")
-    if isinstance(held, Pointer) and "[" in declared and not starred:
+    if starred:
+        inner = rows.pointee(declared)
+        return rows.size_of_type(inner, line, facts, state) if inner is not None else None
+    if isinstance(held, Pointer) and declared.endswith("[]"):
         nbytes = facts.memories[held.memory].nbytes
         return nbytes if isinstance(nbytes, Unknown) else Scalar(nbytes, "u64")
-    if "*" in declared and not starred:
-        return Scalar(number(8), "u64")
-    dtype = facts.dtype(declared.split("*")[0].split("[")[0])
-    return Scalar(number(dtypes.size_of(dtype)), "u64") if dtype else None
+    return rows.size_of_type(declared, line, facts, state)

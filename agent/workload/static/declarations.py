@@ -18,6 +18,7 @@ from agent.workload.static import (
     library,
     members,
     parts,
+    rows,
 )
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
@@ -75,7 +76,9 @@ def _declarator(node: Node, type_text: str, facts: Facts, state: State, file_lev
         return
     name = facts.node_text(name_node)
     stars = _stars(inner)
-    if (array := _array(inner)) is not None and (stars == 0 or _holds_pointers(inner)):
+    if (stepped := rows.pointed(inner)) is not None:
+        type_text, stars = type_text + rows.written(stepped, facts, state), 1
+    elif (array := _array(inner)) is not None and (stars == 0 or _holds_pointers(inner)):
         _declare_array(array, name, type_text + "*" * stars, value_node, facts, state)
         return
     if inner.type == "reference_declarator" and value_node is not None:
@@ -217,7 +220,7 @@ def _declare_array(inner: Node, name: str, element: str, value_node: Node | None
     pointer = calls.host_memory("array", nbytes, element, line, Content("fresh"), facts, state, name)
     if value_node is not None:
         state.contents[pointer.memory] = Content("host") if pointers else _initialised(value_node, count, facts, state)
-    facts.declare(name, pointer, element + "[]", state)
+    facts.declare(name, pointer, f"{element}{rows.written(rows.in_rows(inner), facts, state)}[]", state)
     list_elements(pointer, name, element, value_node, facts, state)
 
 
@@ -269,6 +272,8 @@ def bind_parameter(
         if value is None and default is not None:
             value = ev.evaluate(default, facts, state)
         stars = _stars(declarator) + (declarator is not None and _array(declarator) is not None)
+        stepped = rows.pointed(declarator)
+        type_text += rows.written(rows.in_rows(declarator) if stepped is None else stepped, facts, state)
         cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), type_text + "*" * stars, state)
         if isinstance(value, Record):
             parts.copy(value.cell, cell, facts, state)

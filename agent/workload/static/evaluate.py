@@ -202,7 +202,7 @@ def _address(node: Node, facts: Facts, state: State) -> Value:
         named = launching.kernel(facts.node_text(inner), facts.line(node), facts, state)
         return named or Unknown(f"`{_short(facts, node)}` is not followed", facts.line(node))
     held = state.cells.get(cell)
-    if isinstance(held, Pointer) and "[" in facts.types.get(cell, ""):
+    if isinstance(held, Pointer) and parts.is_array(cell, facts):
         return held
     return Ref(cell)
 

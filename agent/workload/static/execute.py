@@ -10,10 +10,12 @@ from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import ExpressionError
 from agent.workload.static import evaluate as ev
+from agent.workload.static import rows
 from agent.workload.static.conversion import convert
 from agent.workload.static.declarations import declare
+from agent.workload.static.row_pointers import row_pointer
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
 
 _SKIPPED = frozenset(
     {
@@ -98,6 +100,10 @@ def _sequence(node: Node, facts: Facts, state: State) -> End | None:
 def _expression(node: Node, facts: Facts, state: State) -> End | None:
     for part in node.named_children:
         if part.type == "comment":
+            continue
+        declared = row_pointer(part, facts.text, facts.functions.__contains__)
+        if declared is not None:
+            rows.declare(declared, facts, state)
             continue
         value = ev.evaluate(part, facts, state)
         if part.type == "call_expression" and re.match(
@@ -200,18 +206,24 @@ def _alternatives(node: Node, facts: Facts, state: State) -> End | None:
 
 
 def merge(outcomes: list[State], facts: Facts, state: State) -> None:
-    first = outcomes[0]
     for cell in set().union(*(outcome.cells for outcome in outcomes)):
         values = [outcome.cells.get(cell) for outcome in outcomes]
         same = all(value == values[0] for value in values) and values[0] is not None
         reason = f"`{facts.names[cell]}` depends on a condition that is not known"
         state.cells[cell] = values[0] if same and values[0] is not None else facts.opened(cell, reason, None)
     for memory in set().union(*(outcome.contents for outcome in outcomes)):
-        held = [outcome.contents.get(memory) for outcome in outcomes]
-        chosen = next((content for content in held if content != state.contents.get(memory)), held[0])
-        if chosen is not None:
-            state.contents[memory] = chosen
-    del first
+        held = [content for outcome in outcomes if (content := outcome.contents.get(memory)) is not None]
+        changed = [content for content in held if content != state.contents.get(memory)]
+        if held:
+            state.contents[memory] = _either(changed) if changed else held[0]
+
+
+def _either(contents: list[Content]) -> Content:
+    """What a memory holds that one of several branches fills."""
+    if all(content == contents[0] for content in contents):
+        return contents[0]
+    kinds = {"host" if content.kind == "zeros" else content.kind for content in contents}
+    return Content(kinds.pop() if len(kinds) == 1 else "external")
 
 
 def _switch(node: Node, facts: Facts, state: State) -> End | None:

@@ -44,7 +44,9 @@ def _instead(document: Document, kernel: Kernel, parameter: Parameter, dtype: st
 
 def counts_arrays(document: Document, element: str) -> bool:
     """Whether a pointer to ``element`` steps over whole arrays."""
-    return re.search(rf"\btypedef\b[^;]*\b{re.escape(element)}\s*\[".encode(), document.text) is not None
+    return (
+        "[" in element or re.search(rf"\btypedef\b[^;]*\b{re.escape(element)}\s*\[".encode(), document.text) is not None
+    )
 
 
 def _is_defined(document: Document, name: str) -> bool:

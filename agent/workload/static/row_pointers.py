@@ -1,4 +1,4 @@
-"""``float (*rows)[4];`` in a function's body, which the grammar reads as an element of what ``float(*rows)`` returns."""
+"""``float (*rows)[4];`` in a function's body, which the grammar reads as an element of what a call returns."""
 
 from collections.abc import Callable
 
