@@ -263,9 +263,11 @@ def find(
     document: Document, kernels: Iterable[Kernel], settings: Settings, stopped: Callable[[], bool]
 ) -> list[Hinted]:
     """The findings of some kernels; slow for those that were never looked at, so in the background."""
+    from agent.analysis.headers import learn
     from agent.analysis.rules import check
 
     wanted = selection(settings)
+    learn(document)
     return [(kernel, check(document, kernel, selection=wanted)) for kernel in kernels if not stopped()]
 
 

@@ -42,7 +42,7 @@ class FileFacts:
     those that no kernel changes. ``fixed``: scalar names that have one value for all threads (constants that are not
     integers included). ``functions``: functions and macros with parameters that the file defines or declares;
     ``formulas`` those of them that are one expression. ``structs``: how those lie in memory that are plain.
-    ``casts``: the macros that take another type at an address, and that type."""
+    ``casts``: the macros that take another type at an address, and that type. ``items``: where all that comes from."""
 
     constants: Mapping[str, int]
     takers: frozenset[str]
@@ -52,6 +52,7 @@ class FileFacts:
     formulas: Mapping[str, Formula] = field(factory=dict)
     structs: Mapping[str, Layout] = field(factory=dict)
     casts: Mapping[str, str] = field(factory=dict)
+    items: Sequence["_Item"] = field(factory=list, repr=False)
 
 
 @frozen
@@ -169,11 +170,23 @@ def _reading(document: Document, before: _Reading | None) -> _Reading:
 
 def _settled(document: Document, level: _Level, before: _Reading | None, without: set[bytes]) -> _Reading:
     items = level.telling
-    facts = before.facts if before is not None and before.items == items else _facts(_merged(items))
+    facts = before.facts if before is not None and before.items == items else _facts(items)
     return _Reading(document, level, items, facts, without)
 
 
-def _facts(whole: _Item) -> FileFacts:
+def alone(document: Document) -> FileFacts:
+    """The same of a file that nobody edits: nothing of it is kept."""
+    return _reading(document, None).facts
+
+
+@lru_cache(maxsize=16)
+def joined(*files: FileFacts) -> FileFacts:
+    """What several files say together: what they say in two ways, none of them says."""
+    return _facts([item for one in files for item in one.items])
+
+
+def _facts(items: Sequence[_Item]) -> FileFacts:
+    whole = _merged(items)
     return FileFacts(
         constants=folded((*whole.macros, *whole.variables)),
         takers=whole.takers | {"swap"},
@@ -183,6 +196,7 @@ def _facts(whole: _Item) -> FileFacts:
         formulas=_single(whole.formulas),
         structs=layouts(_once(whole.structs), folded((*whole.macros, *whole.variables))),
         casts=_once(whole.casts),
+        items=items,
     )
 
 

@@ -60,30 +60,34 @@ def launches_of(document: Document, kernel: Kernel) -> tuple[LaunchSite, ...]:
     return tuple(sorted((*plain, *others), key=lambda site: site.span))
 
 
-def shape(document: Document, site: LaunchSite) -> Shape:
-    """The numbers of one launch."""
+def shape(document: Document, site: LaunchSite, constants: Mapping[str, int] | None = None) -> Shape:
+    """The numbers of one launch. ``constants`` are what names mean outside its function, as the file says where they
+    are not given."""
     written, host = (site.grid, site.block, site.shared or ""), _host(document, site)
-    known = file_facts(document).constants
+    known = file_facts(document).constants if constants is None else constants
     used = tuple((name, known[name]) for name in _names(written, host) if name in known)
     return evolve(_shape(written, host, used), arguments=site.arguments, how=site.how)
 
 
-def template_numbers(document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...]) -> Mapping[str, int]:
-    """The template's own numbers where every launch names the same."""
+def template_numbers(
+    document: Document, kernel: Kernel, sites: tuple[LaunchSite, ...], constants: Mapping[str, int] | None = None
+) -> Mapping[str, int]:
+    """The template's own numbers where every launch names the same. ``constants``: see :func:`shape`."""
+    known = file_facts(document).constants if constants is None else constants
     found: dict[str, int] = {}
     for at, parameter in enumerate(kernel.template):
-        given = {_template_number(document, site, at) for site in sites} if parameter.kind == "value" else set()
+        given = {_template_number(document, site, at, known) for site in sites} if parameter.kind == "value" else set()
         number = next(iter(given)) if len(given) == 1 else None
         if number is not None:
             found[parameter.name] = number
     return found
 
 
-def _template_number(document: Document, site: LaunchSite, at: int) -> int | None:
+def _template_number(document: Document, site: LaunchSite, at: int, constants: Mapping[str, int]) -> int | None:
     if at >= len(site.template_arguments):
         return None
     host = _host(document, site)
-    return _Names(dict(host.scalars), {}, file_facts(document).constants).number(site.template_arguments[at])
+    return _Names(dict(host.scalars), {}, constants).number(site.template_arguments[at])
 
 
 @frozen(eq=False)

@@ -36,6 +36,7 @@ from typing import Any
 from attrs import evolve
 
 from agent.analysis.facts import analyse
+from agent.analysis.headers import learn
 from agent.analysis.launches import launches_of, shape
 from agent.analysis.rules import check
 from agent.analysis.rules.counted import BAD, DECIDERS, decide
@@ -141,6 +142,7 @@ def _look(name: str, path: Path) -> Callable[[], Row]:
     def look() -> Row:
         try:
             document = read(str(path))
+            learn(document)
             found = [_row(one, kernel, document) for kernel in document.kernels for one in check(document, kernel)]
         except (SourceError, RecursionError) as error:
             return {"file": name, "lines": 0, "findings": [], "problem": type(error).__name__}
@@ -411,6 +413,7 @@ def _findings(path: Path, name: str) -> Row:
     does so where memory says; and whether its block is ``open``: what the rules say then holds for all usual ones, and
     the count is of one."""
     document = read(str(path))
+    learn(document)
     kernel = document.kernel(name)
     text = document.text[kernel.span.start : kernel.span.end]
     accessed = {

@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from agent.analysis.facts import analyse
 from agent.analysis.file import FileFacts, file_facts, mentions, restricted
+from agent.analysis.headers import learned
 from agent.analysis.launches import UNKNOWN, Extents, Shape, launches_of, shape, template_numbers
 from agent.analysis.rules.finding import Finding, Hit, Mend, Place, Related, Repair, named
 from agent.analysis.rules.hosting import check_hosts
@@ -51,10 +52,14 @@ def check(
     if kernel.damage is not None or len(kernel.span) > LARGEST or _is_hip(document):
         return ()
     sites = launches_of(document, kernel)
-    shapes = tuple(shape(document, site) for site in sites)
-    facts = restricted(file_facts(document), kernel.uses)
+    whole = learned(document, file_facts(document))
+    shapes = tuple(shape(document, site, whole.constants) for site in sites)
+    facts = restricted(whole, kernel.uses)
     block = _block(shapes) if workload is None else _stated(workload, kernel)
-    sizes = {**template_numbers(document, kernel, sites), **(_sizes(workload, kernel) if workload else {})}
+    sizes = {
+        **template_numbers(document, kernel, sites, whole.constants),
+        **(_sizes(workload, kernel) if workload else {}),
+    }
     raised, newest = _raises(document), any(mentions(document, word) for word in (b"tcgen05", b"wgmma"))
     start, end = kernel.span.start, kernel.span.end
     digest = blake2b(document.text[start:end], digest_size=16).digest()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from agent.analysis.headers import learn
 from agent.analysis.rules import Finding, check
 from agent.analysis.rules.registry import by_id
 from agent.source.document import Document, read
@@ -92,6 +93,7 @@ def look(path: str, settings: Settings) -> Looked:
 
 def found_in(document: Document, settings: Settings) -> Looked:
     wanted = selection(settings)
+    learn(document)
     # a function that launches two kernels is looked at for both
     every = {
         (finding.span, finding.rule, finding.message): finding
