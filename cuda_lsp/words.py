@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.source.document import Document
+from agent.source.indirect import launched_at
 from agent.source.kernel import Kernel
 from cuda_lsp.facts.facts import Cost, Facts
 from cuda_lsp.facts.store import Known
@@ -48,7 +49,7 @@ def at_length(document: Document, kernel: Kernel, known: Known | None) -> Iterat
     """One line for each thing that is known, without mark-up."""
     if kernel.damage:
         yield f"cannot be rewritten: {kernel.damage}"
-    launches = [site.line for site in document.launches if site.kernel == kernel.name]
+    launches = launched_at(document, kernel.name)
     yield f"launched at line {', '.join(map(str, launches))}" if launches else "not launched in this file"
     if known is None:
         yield "not compiled yet"

@@ -12,6 +12,7 @@ from tree_sitter import Tree
 from agent.source.blanking import Blank, blank
 from agent.source.errors import SourceError, UnknownKernel
 from agent.source.incremental import Fresh, State, advance, glance, state_of
+from agent.source.indirect import indirect_launches
 from agent.source.kernel import Kernel
 from agent.source.kernels import find_kernels
 from agent.source.launch import LaunchSite
@@ -76,6 +77,11 @@ class Document:
         if isinstance(self._state, State):
             return self._state.launches
         return launches_of(find_launches(self.text, self.tree, self.blanks))
+
+    @cached_property
+    def indirect_launches(self) -> tuple[LaunchSite, ...]:
+        """The launches of its kernels through pointers and by calls of the runtime, in text order."""
+        return indirect_launches(self)
 
     @cached_property
     def state(self) -> State | None:

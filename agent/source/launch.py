@@ -12,7 +12,8 @@ class LaunchSite:
     ``callee`` is the text before the chevrons (``ns::softmax<float>``), ``kernel`` its last bare name (``softmax``),
     ``template_arguments`` what stands in its angle brackets. ``function`` is the enclosing function's name and
     ``function_span`` its definition (None at file level, or inside a macro body). ``loops`` are the spans of the
-    enclosing loop statements, outermost first.
+    enclosing loop statements, outermost first. ``how`` is empty for a launch that names its kernel in front of ``<<<``,
+    else what launches it (``a pointer``, ``cudaLaunchKernelEx``); ``cluster`` the clusters that such a call asks for.
     """
 
     kernel: str
@@ -33,3 +34,5 @@ class LaunchSite:
     function_span: Span | None
     loops: tuple[Span, ...]
     damage: str | None
+    how: str = ""
+    cluster: str | None = None

@@ -56,9 +56,9 @@ def _launch(text: bytes, node: Node, around: Sequence[Node]) -> LaunchSite | Non
     shared = parts[2] if len(parts) > 2 else None
     error = first_error(node)
     return LaunchSite(
-        kernel=_bare_name(text, callee),
+        kernel=bare_name(text, callee),
         callee=text_of(text, callee),
-        template_arguments=_template_arguments(text, callee),
+        template_arguments=template_arguments(text, callee),
         grid=text_of(text, parts[0]),
         block=text_of(text, parts[1]),
         shared=text_of(text, shared) if shared else None,
@@ -94,11 +94,13 @@ def _last(node: Node) -> Node:
         node = inner
 
 
-def _bare_name(text: bytes, callee: Node) -> str:
+def bare_name(text: bytes, callee: Node) -> str:
+    """``k`` of ``ns::k<float>``, ``&k`` and ``(k)``."""
     return text_of(text, _last(callee))
 
 
-def _template_arguments(text: bytes, callee: Node) -> tuple[str, ...]:
+def template_arguments(text: bytes, callee: Node) -> tuple[str, ...]:
+    """What stands in the angle brackets of a name, each argument as written."""
     node: Node | None = callee
     while node is not None and node.type not in ("template_function", "template_method"):
         node = (

@@ -166,6 +166,8 @@ def moved_launch(site: LaunchSite, by: int, lines: int) -> LaunchSite:
         _moved(site.function_span, by) if site.function_span else None,
         tuple([_moved(span, by) for span in site.loops]),
         site.damage,
+        site.how,
+        site.cluster,
     )
 
 

@@ -12,6 +12,7 @@ from agent.execution.emulator import Emulator
 from agent.execution.occupancy import Occupancy, occupancy
 from agent.execution.targets import Target
 from agent.source.document import Document
+from agent.source.indirect import launched_at
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch
@@ -87,7 +88,7 @@ def _listed(
         name=kernel.qualified_name,
         line=kernel.line,
         signature=" ".join(document.slice_text(kernel.signature).split()),
-        launches=tuple(site.line for site in document.launches if site.kernel == kernel.name),
+        launches=launched_at(document, kernel.name),
     )
     if kernel.damage:
         return evolve(listed, problem=kernel.damage)

@@ -15,6 +15,7 @@ from agent.execution.compiler.result import CompileFailure
 from agent.execution.emulator import Emulator
 from agent.execution.targets import Target
 from agent.source.document import Document
+from agent.source.indirect import launched_at
 from agent.source.kernel import Kernel
 from agent.workload.describe import arguments, origin
 from agent.workload.errors import NoWorkload, WorkloadError
@@ -59,7 +60,7 @@ def listed(document: Document) -> tuple[Scanned, ...]:
             kernel=kernel.qualified_name,
             line=kernel.line,
             signature=" ".join(document.slice_text(kernel.signature).split())[:_SIGNATURE],
-            launches=tuple(site.line for site in document.launches if site.kernel == kernel.name),
+            launches=launched_at(document, kernel.name),
             cause=Cause.LEFT,
             message="the scan ended before it",
         )

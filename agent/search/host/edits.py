@@ -10,7 +10,7 @@ from agent.search.host.named import with_names
 from agent.search.host.problem import Inexpressible
 from agent.search.host.relaunch import exchanges, site_edits
 from agent.search.host.replace import Run, run_edits
-from agent.search.host.sites import bare, matched, sites_of
+from agent.search.host.sites import bare, check_direct, matched, sites_of
 from agent.search.host.spelling import speller
 from agent.search.host.swaps import without_needless_swaps
 from agent.search.host.unused import without_unused
@@ -58,6 +58,7 @@ def _with(document: Document, edits: Sequence[Edit]) -> Document:
 
 def _edits(old: Plan, new: Plan, document: Document, workload: Workload) -> list[Edit]:
     launches = old.launches()
+    check_direct(launches, document)
     if _one_to_one(old, new) and all(exchanges(*pair) for pair in zip(launches, new.launches(), strict=True)):
         return _exchanged(old, new, document, workload)
     sites = matched(launches, document)

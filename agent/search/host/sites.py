@@ -47,6 +47,14 @@ def matched(launches: Sequence[Launch], document: Document) -> tuple[tuple[Launc
     return tuple(found)
 
 
+def check_direct(launches: Sequence[Launch], document: Document) -> None:
+    """Raises Inexpressible where a kernel is launched through a pointer or by a call as well: that is not edited."""
+    names = {bare(launch.kernel) for launch in launches}
+    other = next((site for site in document.indirect_launches if site.kernel in names), None)
+    if other is not None:
+        raise Inexpressible(f"{other.kernel} is launched by {other.how} at line {other.line}, which is not edited")
+
+
 def _check(groups: Sequence[tuple[LaunchSite, ...]], wanted: int, launch: Launch) -> None:
     if not groups:
         raise Inexpressible(f"no launch of {launch.kernel} is in this file")

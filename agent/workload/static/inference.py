@@ -152,9 +152,9 @@ def _entries(document: Document, kernel: Kernel, facts: Facts) -> Iterator[str]:
     if "main" in facts.functions and is_interesting(facts.functions["main"][0].node, facts):
         yield "main"
     callers = _callers(facts)
-    around = list(
-        dict.fromkeys(site.function for site in document.launches if site.kernel == kernel.name and site.function)
-    ) or list(_naming(kernel, facts))
+    sites = [*document.launches, *document.indirect_launches]
+    around = list(dict.fromkeys(site.function for site in sites if site.kernel == kernel.name and site.function))
+    around = around or list(_naming(kernel, facts))
     seen: set[str] = set()
     for start in around:
         name, turn = start.split("::")[-1], 0
@@ -202,7 +202,8 @@ def candidates(
 
 def _no_launch(unit: Unit, kernel: Kernel, entry: str) -> NoWorkload:
     document = unit.document
-    sites = [site for site in document.launches if site.kernel == kernel.name]
+    sites = [*document.launches, *document.indirect_launches]
+    sites = [site for site in sites if site.kernel == kernel.name]
     draft = refusal.blank_draft(document, kernel)
     if not sites:
         message = f"nothing in this file launches `{kernel.name}`; write a directive above it that says how it is run"

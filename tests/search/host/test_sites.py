@@ -147,3 +147,23 @@ def test_a_bounded_grid_says_once_what_it_bounds() -> None:
     named = "    int g = n;\n    k<<<g, 8>>>(x, n, m);"
     line, _ = relaunched(named, numbers("min((n + 7) / 8, 96)", "1", "1"))
     assert line == "int g = (n + 7) / 8 < 96 ? (n + 7) / 8 : 96;\n    k<<<g, 8>>>(x, n, m);"
+
+
+@pytest.mark.parametrize(
+    ("launch", "told"),
+    [
+        ("    auto f = k;\n    f<<<n, 8>>>(x, n, m);", "k is launched by a pointer at line 7, which is not edited"),
+        (
+            "    cudaLaunchConfig_t c = {n, 8};\n    cudaLaunchKernelEx(&c, k, x, n, m);",
+            "k is launched by cudaLaunchKernelEx at line 7, which is not edited",
+        ),
+        (
+            "    k<<<n, 8>>>(x, n, m);\n    void* a[] = {&x, &n, &m}; cudaLaunchKernel((void*)k, 1, 8, a, 0, 0);",
+            "k is launched by cudaLaunchKernel at line 7, which is not edited",
+        ),
+    ],
+)
+def test_launches_by_calls_and_pointers_are_left_to_the_user(launch: str, told: str) -> None:
+    text, by_hand = relaunched(launch, numbers("(n + 3) / 4", "1", "1"))
+    assert text == launch.strip() and by_hand.startswith(told)
+    assert "<<<((n + 3) / 4, 1, 1), (8, 1, 1), 0>>>" in by_hand

@@ -1,0 +1,250 @@
+"""Launches that do not name their kernel in front of ``<<<``: through a pointer, and by calls of the runtime.
+
+Only what the function around says is followed: what a pointer is set to there, and which members of a
+``cudaLaunchConfig_t`` are set once. What is not fixed that way stays as it is written (``config.gridDim``).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from tree_sitter import Node
+
+from agent.source.launch import LaunchSite
+from agent.source.launches import bare_name, function_name, template_arguments
+from agent.source.nodes import LOOPS, ancestors, descendants, enclosing, first_error, span_of, text_of
+
+if TYPE_CHECKING:
+    from agent.source.document import Document
+
+_CALL = re.compile(rb"\bcudaLaunch(?:Cooperative)?Kernel(?:ExC?)?(?=\s*[(<])")
+_FIELDS = ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
+_DEPTH = 4
+_MOST = 64
+
+
+@frozen(eq=False)
+class _Function:
+    """A function and what it sets: for each name (``f``, ``config.gridDim.x``, without blanks) the values in order."""
+
+    document: "Document"
+    node: Node
+    sets: dict[str, list[Node]]
+
+    def text(self, node: Node) -> str:
+        return text_of(self.document.text, node)
+
+
+def indirect_launches(document: "Document") -> tuple[LaunchSite, ...]:
+    """The launches of the document's own kernels that are made in such a way, in text order; where a pointer may hold
+    several kernels, one for each."""
+    names = frozenset(kernel.name for kernel in document.kernels.as_read)
+    found = [*_pointed(document, names), *_called(document, names)] if names else []
+    return tuple(sorted(found, key=lambda site: site.span.start))
+
+
+def launched_at(document: "Document", kernel: str) -> tuple[int, ...]:
+    """The lines at which a kernel of that bare name is launched, in whatever way."""
+    sites = [*document.launches, *document.indirect_launches]
+    return tuple(sorted({site.line for site in sites if site.kernel == kernel}))
+
+
+def _pointed(document: "Document", names: frozenset[str]) -> Iterator[LaunchSite]:
+    launches = document.launches
+    for at, read in enumerate(launches.as_read):
+        if read.kernel in names or read.function_span is None:
+            continue
+        site = launches[at]
+        node = document.tree.root_node.descendant_for_byte_range(site.span.start, site.span.end)
+        function = _function(document, node) if node is not None else None
+        callee = node.child_by_field_name("function") if node is not None else None
+        if function is not None and callee is not None:
+            for kernel, template in _kernels(callee, function, names):
+                yield evolve(site, kernel=kernel, template_arguments=template, how="a pointer")
+
+
+def _called(document: "Document", names: frozenset[str]) -> Iterator[LaunchSite]:
+    if b"cudaLaunch" not in document.blanked:
+        return
+    functions: dict[int, _Function | None] = {}
+    for match in list(_CALL.finditer(document.blanked))[:_MOST]:
+        named = document.tree.root_node.descendant_for_byte_range(match.start(), match.end())
+        call = enclosing(named, "call_expression") if named is not None and named.type == "identifier" else None
+        callee = call.child_by_field_name("function") if call is not None else None
+        if call is None or callee is None or callee.start_byte != match.start():
+            continue
+        outer = enclosing(call, "function_definition")
+        if outer is not None and outer.start_byte not in functions:
+            functions[outer.start_byte] = _function(document, call)
+        function = functions.get(outer.start_byte) if outer is not None else None
+        if function is not None:
+            yield from _sites(call, match.group().decode(), function, names)
+
+
+def _function(document: "Document", node: Node) -> _Function | None:
+    function = enclosing(node, "function_definition")
+    if function is None:
+        return None
+    sets: dict[str, list[Node]] = {}
+    for one in descendants(function, "init_declarator", "assignment_expression"):
+        left = one.child_by_field_name("declarator") or one.child_by_field_name("left")
+        value = one.child_by_field_name("value") or one.child_by_field_name("right")
+        if left is None or value is None:
+            continue
+        while "declarator" in left.type and (inner := _inner(left)) is not None:
+            left = inner
+        sets.setdefault("".join(text_of(document.text, left).split()).replace("->", "."), []).append(value)
+    return _Function(document, function, sets)
+
+
+def _inner(declarator: Node) -> Node | None:
+    """What stands in ``*f``, ``(*f)(int)`` and ``fs[2]``."""
+    inner = declarator.child_by_field_name("declarator")
+    return inner or next((one for one in declarator.named_children if one.type != "comment"), None)
+
+
+def _kernels(
+    node: Node, function: _Function, names: frozenset[str], depth: int = 0
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Name and template arguments of each kernel that an expression may stand for."""
+    if depth > _DEPTH:
+        return []
+    name = bare_name(function.document.text, node)
+    if node.type in ("identifier", "qualified_identifier", "template_function") and name in names:
+        return [(name, template_arguments(function.document.text, node))]
+    if node.type == "identifier":
+        below: Sequence[Node] = function.sets.get(name, [])
+    elif node.type == "subscript_expression":
+        held = node.child_by_field_name("argument")
+        below = (
+            [one for value in function.sets.get(function.text(held), []) for one in value.named_children]
+            if held
+            else []
+        )
+    elif node.type == "conditional_expression":
+        below = [one for one in map(node.child_by_field_name, ("consequence", "alternative")) if one is not None]
+    elif node.type == "call_expression" and "_cast" in function.text(node).partition("(")[0]:
+        below = _given(node)
+    elif node.type in ("cast_expression", "pointer_expression", "parenthesized_expression"):
+        inner = node.child_by_field_name("value") or node.child_by_field_name("argument")
+        below = [inner] if inner is not None else [one for one in node.named_children if one.type != "comment"]
+    else:
+        below = []
+    return list(dict.fromkeys(found for one in below for found in _kernels(one, function, names, depth + 1)))
+
+
+def _given(call: Node) -> list[Node]:
+    arguments = call.child_by_field_name("arguments")
+    return [one for one in arguments.named_children if one.type != "comment"] if arguments is not None else []
+
+
+def _sites(call: Node, how: str, function: _Function, names: frozenset[str]) -> Iterator[LaunchSite]:
+    given = _given(call)
+    configured = "Ex" in how
+    if len(given) < (2 if configured else 4):
+        return
+    parts = _configured(given[0], function) if configured else [(function.text(one), one) for one in given[1:3]]
+    kernel, passed = (given[1], given[2:]) if configured else (given[0], [])
+    if not configured:
+        parts += [(function.text(one), one) for one in given[4:6]]
+        passed = _packed(given[3], function)
+    elif how.endswith("ExC"):
+        passed = _packed(given[2], function) if len(given) > 2 else []
+    grid, block, shared, stream = [*parts, None, None][:4]
+    error = first_error(call)
+    if grid is None or block is None:
+        return
+    for name, template in _kernels(kernel, function, names):
+        yield LaunchSite(
+            kernel=name,
+            callee=function.text(kernel),
+            template_arguments=template,
+            grid=grid[0],
+            block=block[0],
+            shared=shared[0] if shared else None,
+            stream=stream[0] if stream else None,
+            arguments=tuple(function.text(one) for one in passed),
+            span=span_of(call),
+            grid_span=span_of(grid[1]),
+            block_span=span_of(block[1]),
+            shared_span=span_of(shared[1]) if shared else None,
+            argument_spans=tuple(span_of(one) for one in passed),
+            line=call.start_point.row + 1,
+            function=function_name(function.document.text, function.node),
+            function_span=span_of(function.node),
+            loops=tuple(span_of(one) for one in ancestors(call) if one.type in LOOPS)[::-1],
+            damage=f"a parse error at line {error.start_point.row + 1}" if error else None,
+            how=how,
+            cluster=_cluster(function) if configured else None,
+        )
+
+
+Part = tuple[str, Node] | None
+
+
+def _configured(node: Node, function: _Function) -> list[Part]:
+    """Grid, block, shared bytes and stream of ``&config``, each as it is set."""
+    inner = node.child_by_field_name("argument") if node.type == "pointer_expression" else node
+    name = function.text(inner or node)
+    return [_set(name, field, place, node, function) for place, field in enumerate(_FIELDS)]
+
+
+def _set(name: str, field: str, place: int, at: Node, function: _Function) -> Part:
+    whole = function.sets.get(f"{name}.{field}", [])
+    axes = [function.sets.get(f"{name}.{field}.{axis}", []) for axis in "xyz"]
+    if len(whole) == 1 and not any(axes):
+        return _as_grid(whole[0], function), whole[0]
+    if not whole and any(axes) and all(len(values) <= 1 for values in axes):
+        written = ", ".join(function.text(values[0]) if values else "1" for values in axes)
+        return f"dim3({written})", next(values[0] for values in axes if values)
+    listed = _listed(name, field, place, function)
+    if not whole and not any(axes) and listed is not None:
+        return _as_grid(listed, function), listed
+    optional = place > 1 and not whole
+    return None if optional else (f"{name}.{field}", at)
+
+
+def _listed(name: str, field: str, place: int, function: _Function) -> Node | None:
+    """What ``cudaLaunchConfig_t config = {...}`` says of a member."""
+    lists = [value for value in function.sets.get(name, []) if value.type == "initializer_list"]
+    parts = [one for one in lists[0].named_children if one.type != "comment"] if len(lists) == 1 else []
+    for one in parts:
+        designator, value = one.child_by_field_name("designator"), one.child_by_field_name("value")
+        if one.type == "initializer_pair" and designator is not None and function.text(designator) == f".{field}":
+            return value
+    return parts[place] if place < len(parts) and all(one.type != "initializer_pair" for one in parts) else None
+
+
+def _as_grid(node: Node, function: _Function) -> str:
+    written = function.text(node)
+    return f"dim3({written[1:-1]})" if node.type == "initializer_list" else written
+
+
+def _packed(node: Node, function: _Function) -> list[Node]:
+    """The arguments behind an array of their addresses, where one list names them."""
+    lists = [value for value in function.sets.get(function.text(node), []) if value.type == "initializer_list"]
+    addresses = [one for one in lists[0].named_children if one.type != "comment"] if len(lists) == 1 else []
+    found = []
+    for one in addresses:
+        inner: Node | None = one
+        while inner is not None and inner.type == "cast_expression":
+            inner = inner.child_by_field_name("value")
+        found.append((inner.child_by_field_name("argument") if inner is not None else None) or one)
+    return found
+
+
+def _cluster(function: _Function) -> str | None:
+    """The clusters that an attribute asks for somewhere in the function, as they are set."""
+    if b"cudaLaunchAttributeClusterDimension" not in (function.node.text or b""):
+        return None
+    for name, values in function.sets.items():
+        if name.endswith(".clusterDim") and len(values) == 1:
+            return _as_grid(values[0], function)
+    axes = [
+        [v for name, values in function.sets.items() if name.endswith(f".clusterDim.{a}") for v in values]
+        for a in "xyz"
+    ]
+    if any(axes) and all(len(values) <= 1 for values in axes):
+        return f"dim3({', '.join(function.text(values[0]) if values else '1' for values in axes)})"
+    return "?"
