@@ -9,8 +9,8 @@ _HEAD = """# The red team
 
 Known ways in which generated kernels, or their benchmarks, cheated or misled, and what stands against each. `tests/attacks/`
 holds {attacks} attacks, wrong rewrites of small programs that must be refused by the gate named here and for the reason that the test states,
-and {controls} honest rewrites that must be accepted. For each gate that needs no card, one attack is shown to pass when that gate alone is
-switched off (`tests/attacks/test_gates_matter.py`). With a card the same attacks and controls run there too (`tests/attacks/test_on_a_card.py`).
+and {controls} honest rewrites that must be accepted. For each gate, one attack is shown to pass when that gate alone is
+switched off (`tests/attacks/test_gates_matter.py`; of the gates that need a card: `tests/evaluation/test_gates_of_a_card_matter.py`). With a card the same attacks and controls run there too (`tests/attacks/test_on_a_card.py`).
 
 This page is made by `python -m tests.attacks.page`. The gates are described in [verdict.md](verdict.md).
 
