@@ -6,9 +6,11 @@ nvcc and pydantic beside it. ``CUDA_LSP_PEERS`` is how many candidates are taken
 
 The candidates are attacks of ``tests/attacks`` that its file format can express, and honest controls; each is written
 for it as a ``ModelNew`` with ``load_inline``, host code made by us from the candidate's plan. Its side is run as its
-batch script does: a process for each candidate, five correctness trials, a hundred timed calls. All its extensions are
-compiled at once, on all cores, which is the best it can do; ours are compiled one after the other. A verdict of ours is
-a screen (what a search asks for) and, below, a full one (what a user is shown): only the latter says what is accepted.
+batch script does: a process for each candidate, five correctness trials, a hundred timed calls. By default that script
+compiles each extension in the process that judges it (``build_cache = False``): so are the first few
+(``CUDA_LSP_PEERS_DEFAULT``: 2), for each takes most of a minute. Then all extensions are compiled at once, on all
+cores, as it can be asked to. Ours are compiled one after the other in either case. A verdict of ours is a screen (what
+a search asks for) and, below, a full one (what a user is shown): only the latter says what is accepted.
 """
 
 import json
@@ -58,6 +60,7 @@ FORMULAS = {
     "rowsum": "x.view({rows}, {cols}).sum(1)",
     "softmax": "torch.softmax(x.view({rows}, {cols}), 1).view(-1)",
 }
+DEFAULT = int(os.environ.get("CUDA_LSP_PEERS_DEFAULT", "2"))
 LIMIT = 240.0
 
 
@@ -155,8 +158,10 @@ def _verdicts(prepared: dict[str, Prepared], entries: Sequence[Attack | Control]
 
 @frozen
 class Theirs:
-    """Seconds for compiling all at once and for all judging processes; what each said."""
+    """Seconds for each of those judged as its script does by default; for compiling all at once and for all judging
+    processes then; what each said."""
 
+    default: tuple[float, ...]
     build: float
     judge: float
     said: tuple[dict[str, Any], ...]
@@ -177,6 +182,12 @@ def files(entry: Attack | Control, number: int, folder: Path) -> Files:
 
 
 def _theirs(checkout: str, entries: Sequence[Attack | Control], folder: Path) -> Theirs:
+    default = []
+    for number, one in enumerate(entries[:DEFAULT]):
+        alone = files(one, len(entries) + number, folder)
+        begun = time.perf_counter()
+        _ask(checkout, "judge", alone)
+        default.append(time.perf_counter() - begun)
     written = [files(one, number, folder) for number, one in enumerate(entries)]
     begun = time.perf_counter()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -184,7 +195,7 @@ def _theirs(checkout: str, entries: Sequence[Attack | Control], folder: Path) ->
     ready = time.perf_counter()
     said = [_ask(checkout, "judge", one) if "why" not in made else made
             for one, made in zip(written, built, strict=True)]  # fmt: skip
-    return Theirs(ready - begun, time.perf_counter() - ready, tuple(said))
+    return Theirs(tuple(default), ready - begun, time.perf_counter() - ready, tuple(said))
 
 
 def _ask(checkout: str, what: str, one: Files) -> dict[str, Any]:
@@ -222,11 +233,15 @@ def report(entries: Sequence[Attack | Control], ours: Ours, theirs: Theirs) -> N
         print(f"  {title:18} of {len(those):2}: KernelBench {peer}, cuda-lsp {own}")
     inside = sum(said.get("inside", 0.0) for said in theirs.said)
     print("  verdicts a minute           KernelBench   cuda-lsp screen   ratio")
-    _rates("with compilation", count, theirs.build + theirs.judge, ours.prepare + ours.cold)
+    if theirs.default:
+        each = sum(theirs.default) / len(theirs.default)
+        _rates("with compilation", count, count * each, ours.prepare + ours.cold)
+    _rates("  all compiled before", count, theirs.build + theirs.judge, ours.prepare + ours.cold)
     _rates("without compilation", count, theirs.judge, ours.warm)
     _rates("  its function alone", count, inside, ours.warm)
     print(f"  full verdicts: {60 * count / ours.full:.1f} a minute; originals prepared in {ours.prepare:.1f} s; "
           f"its extensions compiled in {theirs.build:.1f} s")  # fmt: skip
+    print(f"  judged by default: {', '.join(f'{seconds:.0f}' for seconds in theirs.default)} s")
 
 
 def _word(said: dict[str, Any]) -> str:

@@ -11,13 +11,9 @@ from agent.evaluation.trial import NOT_APPLICABLE, Ruling, Trial, gate, passed, 
 from agent.execution.compiler.result import Build
 from agent.execution.device import Fault, Request
 from agent.execution.sanitizing import TOOLS, Sanitized, Sanitizes
-from agent.execution.timing import Timer
 from agent.workload.program import Program
 
 SECONDS = 30.0
-
-WANTED_NEXT = 3
-"""Processes with which the timing begins: a control, a race, a check."""
 
 
 @gate(
@@ -33,8 +29,6 @@ def sanitizer(trial: Trial) -> Ruling:
     card = prepared.setting.device
     if prepared.setting.depth != FULL or not isinstance(card, Sanitizes) or trial.build is None:
         return Ruling(NOT_APPLICABLE, "a screen, or no card", trial)
-    if isinstance(card, Timer):
-        card.begin(WANTED_NEXT)
     found = _under(trial, card, trial.candidate, trial.build, TOOLS)
     if any(report.status == "cancelled" for report in found.values()):
         return undecided(trial, "cancelled")

@@ -132,7 +132,7 @@ class Gpu:
 
     def begin(self, count: int) -> None:
         """Let so many come while something else is done; only on a card that has room for them beside what runs."""
-        if self.card.memory >= _ROOMY:
+        if self.card.memory >= _ROOMY // 2:
             self.runners.begin(self._at_most(count))
 
     def _at_most(self, count: int) -> int:
