@@ -1,7 +1,8 @@
 """A hundred jobs whose processes are killed, crashed, stopped, starved of disk and cut off (``tests/chaos``).
 
-``python -m tests.benchmarks chaos``; ``CUDA_LSP_CHAOS`` is another number, ``CUDA_LSP_SEED`` another seed. On a card
-where there is one, else in the emulator. Ends with exit code 1 where anything went wrong.
+``python -m tests.benchmarks chaos``; ``CUDA_LSP_CHAOS`` is another number, ``CUDA_LSP_SEED`` another seed,
+``CUDA_LSP_CHAOS_AT_ONCE`` how many jobs run side by side (2). On a card where there is one, else in the emulator. Ends
+with exit code 1 where anything went wrong.
 """
 
 import os
@@ -16,6 +17,7 @@ from tests.chaos.storm import Toll, storm
 
 JOBS = int(os.environ.get("CUDA_LSP_CHAOS", "100"))
 SEED = int(os.environ.get("CUDA_LSP_SEED", "20240607"))
+AT_ONCE = int(os.environ.get("CUDA_LSP_CHAOS_AT_ONCE", "2"))
 SECONDS = {"emulator": 20.0, "gpu": 25.0}
 GRACE = 10.0
 MEMORY_SLACK = 16 << 20
@@ -28,7 +30,7 @@ def main() -> None:
     roles = ("worker", "compiler") if card is None else ("worker", "compiler", "runner")
     before = _free() if card is not None else 0
     with tempfile.TemporaryDirectory() as folder:
-        toll = storm(Path(folder), JOBS, SEED, device, SECONDS[device], GRACE, roles)
+        toll = storm(Path(folder), JOBS, SEED, device, SECONDS[device], GRACE, roles, AT_ONCE)
     lost = before - _free() if card is not None else 0
     print(
         f"chaos on {card.name if card is not None else 'the emulator'}: {JOBS} jobs, seed {SEED}, {toll.seconds:.0f} s"

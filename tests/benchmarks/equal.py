@@ -93,7 +93,7 @@ def fill(held: shards.Shard, timer: Timer, setting: Setting, kernels: Iterable[S
             if sized.kernel not in benches:
                 benches[sized.kernel] = against_itself(sized, setting)
             begun = time.perf_counter()
-            found = measure(benches[sized.kernel], timer, sized.sizes, effort)
+            found = measure(benches[sized.kernel], timer, sized.sizes, effort, then=2)  # for the next one
             row = _row(found) if isinstance(found, Measurement) else {"state": "unmeasured", "why": found.reason}
             took = round(time.perf_counter() - begun, 2)
             held.add(key, {"kernel": sized.kernel, "depth": depth, "took": took, **row})

@@ -75,6 +75,7 @@ class _Weather:
     folder: Path
     device: str
     dice: random.Random
+    at_once: int
     posted: "queue.SimpleQueue[Callable[[], None]]" = field(factory=queue.SimpleQueue)
     pool: pools.Pool = field(factory=lambda: pools.Pool(ROLES["worker"]))
     jobs: Jobs = field(init=False)
@@ -88,7 +89,7 @@ class _Weather:
     news: float = field(factory=time.monotonic)
 
     def __attrs_post_init__(self) -> None:
-        self.jobs = Jobs(self.posted.put, self.pool, 2)
+        self.jobs = Jobs(self.posted.put, self.pool, self.at_once)
         self.jobs.subscribe(self._listen)
 
     def start(self, number: int, made: Change, blow: Blow | None, seconds: float) -> str:
@@ -158,17 +159,24 @@ def surroundings(folder: Path, grace: float) -> Iterator[None]:
 
 
 def storm(
-    folder: Path, count: int, seed: int, device: str, seconds: float, grace: float, roles: tuple[str, ...]
+    folder: Path,
+    count: int,
+    seed: int,
+    device: str,
+    seconds: float,
+    grace: float,
+    roles: tuple[str, ...],
+    at_once: int = 2,
 ) -> Toll:
-    """``count`` jobs of at most ``seconds`` each, two at a time, and a blow for each; then two in calm weather."""
+    """``count`` jobs of at most ``seconds`` each, some at a time, and a blow for each; then two in calm weather."""
     begun = time.monotonic()
     with surroundings(folder, grace):
-        weather = _Weather(folder, device, random.Random(seed))
+        weather = _Weather(folder, device, random.Random(seed), at_once)
         try:
             blows = drawn(seed, roles)
             jobs: list[str] = []
             for number in range(count):
-                weather.until(lambda: sum(job not in weather.ended for job in jobs) < 4)
+                weather.until(lambda: sum(job not in weather.ended for job in jobs) < 2 * at_once)
                 jobs.append(weather.start(number, change(number), next(blows), seconds))
             weather.until(lambda: all(job in weather.ended for job in jobs))
             calm = [weather.start(count + number, change(number, right), None, PATIENCE)
