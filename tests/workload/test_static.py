@@ -255,7 +255,7 @@ def test_a_loop_variable_means_nothing_behind_its_loop() -> None:
     host = (
         "struct S { int n; }; int main() { S s; int n = 5; @M for (int i = 0; i < 3; ++i) { s.n = i * 2; cudaFree(0); }"
     )
-    with pytest.raises(NoWorkload, match=r"value of `n_2`: `s.n` changes in the loop at line 7"):
+    with pytest.raises(NoWorkload, match=r"value of `s_n`: `s.n` changes in the loop at line 7"):
         found(host + " k<<<1, 32>>>(x, y, s.n); }")
 
 

@@ -396,7 +396,13 @@ def _finish(
         raise NoWorkload(
             f"the launch at {draft.facts.at(item.line)} cannot run: {error.message}", (), item.line, draft_text(found)
         ) from None
-    return sizing.shortened(found, draft.facts.generated)
+    return sizing.shortened(found, _short_names(draft.facts))
+
+
+def _short_names(facts: Facts) -> dict[str, str]:
+    """What names stand for that were made to keep equal ones apart; what the user told keeps the name it was told by."""
+    made = {name: name.rpartition("_")[0] for name in facts.generated} | facts.paths
+    return {name: short for name, short in made.items() if name not in facts.answers}
 
 
 def _usage(name: str, draft: Draft) -> Usage | None:

@@ -87,7 +87,8 @@ def _from_host(content: Content, dtype: str, access: Access, draft: "Draft", dec
     """
     stated = _one_byte(content.byte, dtype) if content.byte is not None else content.domain
     if content.kind == "zeros" or (stated is not None and stated.kind == "zeros"):
-        return Domain("zeros", given=True) if access is Access.INOUT or decides else None
+        bound = access is Access.INOUT or decides or dtypes.is_raw(dtype)
+        return Domain("zeros", given=True) if bound else None
     if stated is None or dtypes.is_raw(dtype) or not _usable(stated, draft):
         return None
     if stated.kind == "constant":

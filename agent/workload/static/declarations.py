@@ -1,6 +1,7 @@
 """Declarations: variables come to be, in all the shapes that the grammar gives them."""
 
 import re
+from collections.abc import Iterator
 
 from attrs import evolve
 from tree_sitter import Node
@@ -243,6 +244,8 @@ def _initialised(node: Node, count: Value, facts: Facts, state: State) -> Conten
     listed = _listed(node)
     if node.type != "initializer_list" or len(listed) > MAX_LISTED:
         return Content("host")
+    if all(_is_zero(part, facts, state) for part in _leaves(node)):
+        return Content("host", hints.listed([], count, facts))  # lists in lists, of structs or rows, among them
     return Content("host", hints.listed([ev.evaluate(part, facts, state) for part in listed], count, facts))
 
 
@@ -250,6 +253,22 @@ def _listed(node: Node | None) -> list[Node]:
     if node is None or node.type != "initializer_list":
         return []
     return [part for part in node.named_children if part.type != "comment"]
+
+
+def _is_zero(node: Node, facts: Facts, state: State) -> bool:
+    if node.type not in ("number_literal", "false", "null", "nullptr"):
+        return False
+    told = hints.domain_of(ev.evaluate(node, facts, state), facts)
+    return told is not None and told.kind == "zeros"
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    """What a list lists, and the lists in it."""
+    for part in _listed(node):
+        if part.type == "initializer_list":
+            yield from _leaves(part)
+        else:
+            yield part
 
 
 def bind_parameter(
@@ -285,8 +304,6 @@ def bind_parameter(
 
 def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -> None:
     """A parameter of a function that nothing here calls: a number to ask for, or a buffer of unknown size."""
-    from agent.workload.static.values import Memory
-
     name_node, declarator, type_node = (
         declared_name(child(parameter, "declarator")),
         child(parameter, "declarator"),
@@ -294,17 +311,37 @@ def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -
     )
     if name_node is None or type_node is None:
         return
-    name, line = facts.node_text(name_node), facts.line(parameter)
-    type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip()
-    stars = _stars(declarator)
+    type_text = _STORAGE.sub(" ", facts.type_text(type_node)).strip() + "*" * _stars(declarator)
     why = f"it is a parameter of `{function}`, which nothing in this file calls"
+    free(facts.node_text(name_node), type_text, why, facts.line(parameter), facts, state)
+
+
+def free(name: str, type_text: str, why: str, line: int, facts: Facts, state: State) -> None:
+    """A variable that something sets which is not followed: a number to ask for, or a buffer of unknown size."""
+    from agent.workload.static.values import Memory
+
+    bare, stars = type_text.rstrip("*").strip(), type_text.count("*")
     value: Value = Unknown(why, line)
-    dtype = facts.dtype(type_text)
+    dtype = facts.dtype(bare)
     if stars == 1:
-        memory = Memory(name, "device", Unknown(why, line), type_text, line, "parameter")
-        value = Pointer(facts.allocate(memory, Content("external"), state), number(0), type_text)
+        memory = Memory(name, "device", Unknown(why, line), bare, line, "parameter")
+        value = Pointer(facts.allocate(memory, Content("external"), state), number(0), bare)
     elif stars == 0 and dtype is not None and dtype[0] in "iu":
         value = evolve(facts.root(name, None, Origin("signature", line), why), dtype=integers.integer(dtype))
-    elif type_text == "dim3":
+    elif bare == "dim3":
         value = Unknown(why, line)
-    facts.declare(name, value, type_text + "*" * stars, state)
+    facts.declare(name, value, type_text, state)
+
+
+def members_around(function: Node, facts: Facts, state: State) -> None:
+    """Inside a method that is defined outside of its class the members' names are theirs, and no other variables'."""
+    declarator = next(descendants(child(function, "declarator") or function, "function_declarator"), None)
+    scoped = child(declarator, "declarator")
+    scope = child(scoped, "scope") if scoped is not None and scoped.type == "qualified_identifier" else None
+    if scope is None:
+        return
+    owner, line = facts.node_text(scope).split("<")[0].split("::")[-1].strip(), facts.line(function)
+    for member in members.named(owner, facts):
+        if member.name not in facts.scopes[-1]:
+            why = f"it is a member of `{owner}`, and what its object holds is not followed"
+            free(member.name, member.type + "*" * (member.extent is not None), why, line, facts, state)

@@ -12,7 +12,7 @@ from agent.workload.expression import ExpressionError
 from agent.workload.static import evaluate as ev
 from agent.workload.static import rows
 from agent.workload.static.conversion import convert
-from agent.workload.static.declarations import declare
+from agent.workload.static.declarations import declare, members_around
 from agent.workload.static.row_pointers import row_pointer
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
@@ -42,6 +42,7 @@ def run_body(function: Node, facts: Facts, state: State) -> Value:
     body = child(function, "body")
     if body is None:
         return Unknown("a function without body")
+    members_around(function, facts, state)
     ended = run(body, facts, state)
     if ended is None:
         return Unknown("nothing is returned")

@@ -7,7 +7,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from agent.source.document import Document
-from agent.source.nodes import descendants, text_of
+from agent.source.nodes import declared_name, descendants, text_of
 from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.expression import Expression
@@ -138,6 +138,26 @@ def plain_members(body: Node, facts: Facts) -> list[Member]:
             named = child(declarator, "declarator") if pointed else declarator
             if named is not None and named.type == "field_identifier" and type_node is not None:
                 found.append(Member(text_of(text, named), text_of(text, type_node) + "*" * pointed, default))
+    return found
+
+
+def named(owner: str, facts: Facts) -> list[Member]:
+    """The members of a class of the program, those of its bases left out."""
+    text, found = facts.document.text, list[Member]()
+    for node in descendants(facts.document.tree.root_node, "struct_specifier", "class_specifier"):
+        body, name = child(node, "body"), child(node, "name")
+        if body is None or name is None or text_of(text, name).split("<")[0].strip() != owner:
+            continue
+        for part in body.named_children:
+            type_node = child(part, "type")
+            for declarator in part.children_by_field_name("declarator") if part.type == "field_declaration" else ():
+                name = declared_name(declarator)
+                if name is None or type_node is None or "function" in declarator.type:
+                    continue
+                stars = text_of(text, declarator).split(text_of(text, name))[0].count("*")
+                found.append(
+                    Member(text_of(text, name), text_of(text, type_node) + "*" * stars, None, child(declarator, "size"))
+                )
     return found
 
 

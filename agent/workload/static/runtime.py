@@ -54,7 +54,7 @@ def _new_memory(target: Value, nbytes: Value, space: str, how: str, node: Node, 
     if not isinstance(size, Expression | Unknown):
         size = Unknown("its size is not a number", line)
     memory = Memory(plain_name(name), space, size, element, line, how)
-    state.cells[target.cell] = Pointer(facts.allocate(memory, Content("fresh"), state), number(0), element)
+    state.cells[target.cell] = Pointer(facts.allocate(memory, Content("fresh"), state, name), number(0), element)
 
 
 def _pitch(values: list[Value], node: Node, facts: Facts, state: State) -> Value:

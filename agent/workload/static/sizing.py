@@ -61,13 +61,13 @@ def _multiple(name: str, value: int, steps: tuple[Step, ...]) -> int:
     return found
 
 
-def shortened(workload: Workload, generated: Set[str]) -> Workload:
-    """Without the endings that kept equal names of several functions apart, where nothing needs them any more."""
+def shortened(workload: Workload, short: Mapping[str, str]) -> Workload:
+    """With ``short`` names for those that kept equal ones apart, where nothing needs them any more."""
     taken = {size.name for size in workload.sizes} | {constant.name for constant in workload.constants}
     taken |= {buffer.name for buffer in workload.buffers} | set(_variables(workload.plan.steps))
     names: dict[str, str] = {}
-    for name in sorted(taken & generated):
-        bare = name.rpartition("_")[0]
+    for name in sorted(taken & short.keys()):
+        bare = short[name]
         if bare not in taken and bare not in names.values():
             names[name] = bare
     if not names:

@@ -37,6 +37,12 @@ def plain_name(name: str) -> str:
     return re.sub(r"\W+", "_", name.split(".")[-1]).strip("_") or "value"
 
 
+def whole_name(name: str) -> str:
+    """The name of a member that tells it from other variables: ``s_n`` for ``s.n``; else as :func:`plain_name`."""
+    path = re.fullmatch(r"\w+(\[\d+\])?(\.\w+(\[\d+\])?)+", name)
+    return re.sub(r"\W+", "_", name).strip("_") if path is not None else plain_name(name)
+
+
 class OutOfWork(Exception):
     """The host code is longer than is worth reading."""
 
@@ -99,6 +105,7 @@ class Facts:
     turns: dict[str, int] = field(factory=dict)
     bindings: dict[str, str] = field(factory=dict)
     generated: set[str] = field(factory=set)
+    paths: dict[str, str] = field(factory=dict)
     judged: dict[str, bool] = field(factory=dict)
     symbols: set[str] = field(factory=set)
     pinned: set[str] = field(factory=set)
@@ -254,7 +261,7 @@ class Facts:
         return evolve(
             self, memories=list(self.memories), roots=dict(self.roots), pinned=set(self.pinned), notes=list(self.notes),
             generated=set(self.generated), names=dict(self.names), types=dict(self.types), same=dict(self.same),
-            turns=dict(self.turns),
+            turns=dict(self.turns), paths=dict(self.paths),
         )  # fmt: skip
 
     def mark(self) -> tuple[int, int, set[str], set[str], dict[str, Root], int]:
@@ -277,8 +284,8 @@ class Facts:
         event: int = 0,
     ) -> Scalar:  # fmt: skip
         """A named starting number. A file-level name that the kernel is compiled with stays a plain number."""
-        name = plain_name(name)
-        said = (name, value, origin, why, event)
+        whole, name = whole_name(name), plain_name(name)
+        said = (whole, value, origin, why, event)
         unique, turn = self.same.get(said, name), 1
         if not self._taken(unique):
             unique = name  # it was taken back
@@ -287,9 +294,13 @@ class Facts:
             unique = f"{name}_{turn}"
         made = self._told(Root(unique, value, origin, why, event))
         while unique in self.symbols or (unique in self.roots and self.roots[unique] != made):
-            turn += 1
-            unique = f"{name}_{turn}"
-            self.generated.add(unique)
+            if unique == name != whole:
+                unique = whole
+                self.paths[whole] = name
+            else:
+                turn += 1
+                unique = f"{name}_{turn}"
+                self.generated.add(unique)
             made = self._told(Root(unique, value, origin, why, event))
         self.same[said], self.turns[name] = unique, max(turn, self.turns.get(name, 1))
         self.roots[unique] = made
@@ -342,10 +353,15 @@ class Facts:
         self.symbols -= symbols
         del self.memories[memories:]
 
-    def allocate(self, memory: Memory, content: Content, state: State) -> int:
+    def allocate(self, memory: Memory, content: Content, state: State, path: str = "") -> int:
+        """A new memory; ``path`` is the variable that it is allocated for, where that is a member."""
         taken = {known.name for known in self.memories if known.space != "host"}
-        unique, turn = memory.name, 1
+        unique, turn, whole = memory.name, 1, whole_name(path or memory.name)
         while memory.space != "host" and unique in taken:
+            if unique == memory.name != whole:
+                unique = whole
+                self.paths[whole] = memory.name
+                continue
             turn += 1
             unique = f"{memory.name}_{turn}"
             self.generated.add(unique)
