@@ -19,10 +19,12 @@ from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at, declared
 from agent.evaluation.trial import Trial
 from agent.workload.binding import BoundLaunch
+from agent.workload.dtypes import is_float
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression
 from agent.workload.generators import families
 from agent.workload.plan import Launch, Plan, Repeat, Step
+from agent.workload.workload import Access, Workload
 
 MOST_SIZES = {"screen": 6, "full": 40}
 BUDGET = {"screen": 5_000_000, "full": 100_000_000}
@@ -64,7 +66,7 @@ class Aim:
 def aim(trial: Trial, whole: Case | None = None) -> Aim:
     """What the rewrite's own numbers ask to be tried. ``whole``: the largest case that runs whole."""
     assert trial.build is not None
-    prepared = trial.prepared
+    prepared, depth = trial.prepared, trial.prepared.setting.depth
     found = literals(trial.build.ptx).beyond(literals(prepared.build.ptx))
     planned = _planned(trial.candidate.plan) - _planned(prepared.original.plan)
     found = evolve(found, whole=found.whole | {item for item in planned if isinstance(item, int)})
@@ -72,11 +74,19 @@ def aim(trial: Trial, whole: Case | None = None) -> Aim:
     values, huge = _values(found)
     sizes, larger, left = _sizes(trial, found)
     groups, family = _groups(values), families(prepared.workload)[0]
-    beside = groups[: _BESIDE[prepared.setting.depth]] or [()]
+    data = _groups([value for value in values if _holds_whole(prepared.workload) or value in found.floats])
+    beside = data[: _BESIDE[depth]] or [()]
     at = [evolve(runs.case(item, family, runs.draw_seed()), planted=some) for item in sizes for some in beside]
     if huge:
         left = (*left, f"values as large as {huge[0]:.3g}, a number in the rewrite's own code")
-    return Aim((*_planted(trial, groups, whole), *at), larger, left, found)
+    large = [evolve(whole, seed=runs.draw_seed(), planted=data[0])] if data and whole and depth == FULL else []
+    return Aim((*_planted(trial, groups), *large, *at), larger, left, found)
+
+
+def _holds_whole(workload: Workload) -> bool:
+    """Whether any input has whole numbers: else those that are compared are no data, and beside a size that they may be
+    they would only ask what a rewrite does to numbers as large as it."""
+    return any(buffer.access is not Access.OUT and not is_float(buffer.dtype) for buffer in workload.buffers)
 
 
 def _planned(plan: Plan) -> frozenset[int | Residue]:
@@ -140,15 +150,13 @@ def _groups(values: list[float]) -> list[tuple[float, ...]]:
     return sorted(map(tuple, found), key=lambda group: min(order[value] for value in group))
 
 
-def _planted(trial: Trial, groups: list[tuple[float, ...]], whole: Case | None) -> Iterator[Case]:
-    """The base size with each group of values, what is left of them in one; the first group at the largest size too."""
+def _planted(trial: Trial, groups: list[tuple[float, ...]]) -> Iterator[Case]:
+    """The base size with each group of values, what is left of them in one."""
     contract, depth = trial.prepared.contract, trial.prepared.setting.depth
     family, most = families(trial.prepared.workload)[0], _RUNS[depth]
     rest = [value for group in groups[most - 1 :] for value in group][:MOST_VALUES]
     for some in (*groups[: most - 1], *([tuple(rest)] if rest else [])):
         yield Case(tuple(contract.base.items()), family, runs.draw_seed(), planted=some)
-    if whole is not None and groups and depth == FULL:
-        yield evolve(whole, seed=runs.draw_seed(), planted=groups[0])
 
 
 def _sizes(trial: Trial, found: Literals) -> tuple[list[dict[str, int]], tuple[dict[str, int], ...], tuple[str, ...]]:

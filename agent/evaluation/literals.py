@@ -11,7 +11,7 @@ PTX is what is searched, as with ``ptx.traits``: macros, templates and folded co
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -42,13 +42,15 @@ _DIVISORS = range(2, 1 << 20)
 class Literals:
     """``whole`` numbers (sizes, indices, integer data) and ``real`` ones (float data); the two overlap. ``residues`` of
     what is compared after a division, as (divisor, rest). ``faint`` and ``faint_real`` are numbers that nothing is
-    compared with and that make a result zero."""
+    compared with and that make a result zero. ``floats`` are those of all real ones that are compared as floats, or as
+    the bits of one: the others are whole numbers, and may be sizes."""
 
     whole: frozenset[int] = frozenset()
     real: frozenset[float] = frozenset()
     residues: frozenset[Residue] = frozenset()
     faint: frozenset[int] = frozenset()
     faint_real: frozenset[float] = frozenset()
+    floats: frozenset[float] = frozenset()
 
     def beyond(self, other: "Literals") -> "Literals":
         """Those that ``other`` lacks."""
@@ -58,6 +60,7 @@ class Literals:
             self.residues - other.residues,
             self.faint - self.whole - other.whole - other.faint,
             self.faint_real - self.real - other.real - other.faint_real,
+            self.floats - other.floats,
         )
 
 
@@ -67,34 +70,39 @@ def literals(ptx: str) -> Literals:
         module = decode(ptx)
     except PtxError:
         return Literals()
-    found = {item for function in module.functions.values() for item in _of(function)}
-    weak = {item for function in module.functions.values() for item in _zeroed(function)}
-    numbers, faint = ({item for item in side if not isinstance(item, tuple)} for side in (found, weak))
-    residues = frozenset(item for item in (*found, *weak) if isinstance(item, tuple))
+    found = [item for function in module.functions.values() for item in _of(function)]
+    weak = [item for function in module.functions.values() for item in _zeroed(function)]
+    numbers, faint = ([item for item in side if not isinstance(item, tuple)] for side in (found, weak))
     return Literals(
-        frozenset(_whole(numbers)),
-        frozenset(_real(numbers)),
-        residues,
-        frozenset(_whole(faint)),
-        frozenset(_real(faint)),
+        whole=frozenset(_whole(numbers)),
+        real=frozenset(_real(numbers)),
+        residues=frozenset(item for item in (*found, *weak) if isinstance(item, tuple)),
+        faint=frozenset(_whole(faint)),
+        faint_real=frozenset(_real(faint)),
+        floats=frozenset(_floats([*numbers, *faint])),
     )
 
 
-def _whole(numbers: set[Number]) -> Iterator[int]:
+def _whole(numbers: Sequence[Number]) -> Iterator[int]:
     for number in numbers:
         if abs(number) < 2**63 and number == int(number):
             yield int(number)
 
 
-def _real(numbers: set[Number]) -> Iterator[float]:
+def _real(numbers: Sequence[Number]) -> Iterator[float]:
     """As floats; a large whole number may be the bits of one (``__float_as_int``)."""
+    yield from _floats(numbers)
+    yield from (float(number) for number in numbers if abs(number) < 2**127)
+
+
+def _floats(numbers: Sequence[Number]) -> Iterator[float]:
     for number in numbers:
         if isinstance(number, int) and 2**20 < number % 2**32 == number:
             (bits,) = struct.unpack("<f", struct.pack("<I", number))
             if math.isfinite(bits):
                 yield bits
-        if abs(number) < 2**127:
-            yield float(number)
+        if isinstance(number, float) and abs(number) < 2**127:
+            yield number
 
 
 def _of(function: Function) -> Iterator[Number | Residue]:

@@ -9,6 +9,7 @@ from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
+from agent.evaluation.joined import Pair, apart, joined
 from agent.evaluation.probed import hold
 from agent.evaluation.referred import referred
 from agent.evaluation.runs import MORE_PRIORS, PRIORS, Case, Contents
@@ -52,7 +53,8 @@ class Bench:
 
 @frozen
 class Truth:
-    """``written`` marks, per byte and output, what the original wrote. ``exact`` outputs had no rounding at all."""
+    """``written`` marks, per byte and output, what the original wrote. ``exact`` outputs had no rounding at all.
+    ``joined``: outputs in any order whose elements of one index belong together, as keys and values do."""
 
     case: Case
     before: Contents = field(repr=False)
@@ -60,6 +62,7 @@ class Truth:
     written: Mapping[str, Mask] = field(repr=False)
     answer: Answer = field(repr=False)
     oracle: bool = False
+    joined: tuple[Pair, ...] = ()
 
 
 def patient(setting: Setting, known: Truth) -> Setting:
@@ -91,7 +94,8 @@ def truth(bench: Bench, chosen: Case) -> Truth | Answer:
         expected_of(bench, buffer, before, answer, written[buffer.name], (*moved, Variant(turned)), oracle, chosen)
         for buffer in outputs(bound)
     )
-    return Truth(chosen, before, expected, written, answer, any(item.oracle is not None for item in expected))
+    oracled = any(item.oracle is not None for item in expected)
+    return Truth(chosen, before, expected, written, answer, oracled, joined(expected, answer, turned))
 
 
 def outputs(bound: Bound) -> list[BoundBuffer]:
@@ -287,7 +291,7 @@ def disagreements(known: Truth, answer: Answer, prior: int = PRIORS[0]) -> list[
         strays = _strays(known, item, answer, prior)
         if strays is not None or not item.silent:
             found.append(strays if strays is not None else _named(known, item, answer, prior, compare(item, data)))
-    return found
+    return [*found, *apart(known.joined, known.expected, known.answer, answer)]
 
 
 def _named(known: Truth, item: Expected, answer: Answer, prior: int, found: Comparison) -> Comparison:
@@ -331,9 +335,9 @@ def _input(known: Truth, buffer: BoundBuffer, answer: Answer) -> Comparison | No
 
 def _strays(known: Truth, item: Expected, answer: Answer, prior: int) -> Comparison | None:
     """Writes outside the original's written set, and places that the original writes and the candidate does not."""
-    if item.kind == "distribution":
-        return None
     was = item.written
+    if item.kind == "distribution" and not was.all():  # how much is drawn may be drawn too
+        return None
     if answer.written is not None:
         now = lane_mask(answer.written[item.name], item.dtype)
         missing = (

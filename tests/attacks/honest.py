@@ -2,7 +2,7 @@
 """Honest rewrites: each must be accepted. Many a checker refuses some of them."""
 
 from tests.attacks.entry import Control
-from tests.attacks.hidden import tile
+from tests.attacks.hidden import keyed, tile
 
 _BODY = "if (i < n) y[i] = 1.5f * x[i] + 0.25f;"
 _STRIDE = "for (int j = i; j < n; j += gridDim.x * blockDim.x) y[j] = 1.5f * x[j] + 0.25f;"
@@ -217,6 +217,7 @@ CONTROLS = (
             ),
         ),
     ),
+    Control("compaction of pairs with one atomic a warp", "keyed", keyed("rank")),
     Control("several threads write one value", "flags", (("atomicExch(any, 1);", "*any = 1;"),)),
     Control(
         "a test before the write",

@@ -164,6 +164,20 @@ __global__ void compact(const int* x, int* kept, int* count, int n) {
 }
 """
 
+KEYED = """
+// cuda-lsp: workload
+//   size     n = 8000
+//   buffer   x: i32[n] in integers(-50, 50)
+//   buffer   kept: i32[n] out
+//   buffer   places: i32[n] out
+//   buffer   count: i32[1] inout zeros
+//   launch   keyed<<<(n + 127) / 128, 128>>>(x, kept, places, count, n)
+__global__ void keyed(const int* x, int* kept, int* places, int* count, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && x[i] > 0) { int at = atomicAdd(count, 1); kept[at] = x[i], places[at] = i; }
+}
+"""
+
 BLUR = """
 // cuda-lsp: workload
 //   size     n = 20000
@@ -348,6 +362,7 @@ ORIGINALS = {
     "argmax": ARGMAX,
     "total": TOTAL,
     "compact": COMPACT,
+    "keyed": KEYED,
     "blur": BLUR,
     "inplace": INPLACE,
     "kahan": KAHAN,

@@ -5,6 +5,7 @@ from math import prod
 
 from attrs import evolve
 
+from agent.evaluation.nvcc_view import told_apart
 from agent.evaluation.setting import FULL
 from agent.evaluation.trial import PASSED, Ruling, Trial, gate, passed, undecided, wrong
 from agent.execution.compiler import build, check_file
@@ -18,7 +19,10 @@ from agent.workload.binding import Bound, BoundLaunch
     "compile",
     order=20,
     reason="a rewrite must compile as strictly as nvcc compiles it, and every launch must fit a multiprocessor",
-    answers="code for one card only; launches that fail for want of registers or shared memory and leave stale outputs",
+    answers=(
+        "code for one card or one compiler only; launches that fail for want of registers or shared memory and leave "
+        "stale outputs"
+    ),
 )
 def compile_(trial: Trial) -> Ruling:
     options = trial.prepared.setting.options
@@ -36,10 +40,24 @@ def compile_(trial: Trial) -> Ruling:
         return wrong(trial, problem)
     pairs = _pairs(trial.prepared.build.resources, built.resources)
     known = evolve(trial, build=built, resources=pairs)
+    apart = _told_apart(trial)
+    if apart:
+        return wrong(trial, apart)
     whole = _whole_file(known)
     if whole.outcome != PASSED:
         return whole
     return passed(whole.trial, "; ".join([f"{built.compiler} for {built.arch}{whole.reason}", *_in_words(pairs)]))
+
+
+def _told_apart(trial: Trial) -> str:
+    """A rewrite that asks which compiler reads it; where the original does too, that is how the user wants it."""
+    setting = trial.prepared.setting
+    if setting.depth != FULL:
+        return ""
+    found = told_apart(trial.candidate, setting.options, setting.cancelled)
+    if not found or told_apart(trial.prepared.original, setting.options, setting.cancelled):
+        return ""
+    return f"{found}; the original does not"
 
 
 WHOLE_FILE = "the whole file was not compiled with nvcc"

@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from agent.evaluation.bystanders import changed, doubled
 from agent.evaluation.sizes import Sizes, bound_at, declared, describe
 from agent.evaluation.trial import Ruling, Trial, gate, passed, wrong
 from agent.source.errors import SourceError
@@ -15,7 +16,10 @@ from agent.workload.types import kernel_of
     "source",
     order=10,
     reason="what cannot be parsed, launched or fed with the workload's arguments is no rewrite",
-    answers="launches beyond the hardware's limits, hidden scratch, other signatures than were asked for",
+    answers=(
+        "launches beyond the hardware's limits, hidden scratch, other signatures than were asked for, "
+        "a second kernel by the name of the one that is judged"
+    ),
 )
 def source(trial: Trial) -> Ruling:
     document = trial.candidate.document
@@ -29,9 +33,11 @@ def source(trial: Trial) -> Ruling:
             _fits(trial, sizes)
     except (SourceError, WorkloadError) as error:
         return wrong(trial, str(error))
-    problem = _scratch(trial, bound) or _outside_scope(trial)
+    original = trial.prepared.original
+    problem = _scratch(trial, bound) or _outside_scope(trial) or doubled(original, trial.candidate)
     if problem:
         return wrong(trial, problem)
+    trial = trial.unchecked(*(f"{what}, which changes as well" for what in changed(original, trial.candidate)))
     return passed(
         evolve(trial, bound=bound), f"parses; the plan is valid at {describe(declared(trial.prepared.workload))}"
     )
