@@ -1,5 +1,6 @@
 """From a path and a kernel's name to what a command works on; every failure is a message with an exit code."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,12 +130,21 @@ def _questions(document: Document, kernel: Kernel, error: NoWorkload, hint: str)
     return f"{document.path}:{kernel.line}: {kernel.name} has no workload to run on: {error}{asked}{draft}{offer}"
 
 
+def _nearest(card: Gpu) -> Target:
+    """The card's own figures; where none are known here, those of one of its architecture, or the default's. What is
+    estimated names the card that it is for, and what is measured needs none."""
+    for name in (card.name, card.arch):
+        with contextlib.suppress(UnknownTarget):
+            return find_target(name)
+    return find_target(DEFAULT_TARGET)
+
+
 def open_target(name: str | None, settings: Settings, device: Device | None = None) -> Target:
     """The card that figures are for: the one named, the project's, the one in this machine, or the default."""
     wanted = name or settings.target
     try:
         if not wanted and isinstance(device, Gpu):
-            return find_target(device.name)
+            return _nearest(device)
         return find_target(wanted or DEFAULT_TARGET)
     except UnknownTarget as error:
         raise CommandError(Exit.USAGE, str(error)) from error

@@ -175,7 +175,10 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
     if isinstance(known, Answer):
         if known.status == "cancelled":
             return undecided(trial, "cancelled")
-        return passed(trial.unchecked(f"{chosen}: the original does not run there"), "")
+        problem = unwell(trial)
+        if problem:
+            return undecided(trial, problem)
+        return passed(trial.unchecked(f"{chosen}: the original does not run there{_because(known)}"), "")
     before = runs.for_candidate(known.before, bound)
     assert trial.build is not None
     setting = patient(prepared.setting, known)
@@ -263,7 +266,26 @@ def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | None = None)
         return wrong(trial, f"crashed: {answer.message} ({where})")
     if answer.status == "timeout" and known is not None:
         return undecided(trial, f"{answer.message}; the original ends after {known.answer.seconds:.3g} s ({where})")
+    if answer.status == "unavailable":
+        return undecided(trial, f"{answer.message} ({where}): that says nothing of the rewrite; run it again")
     return undecided(trial, f"{answer.message or answer.status} ({where})")
+
+
+def unwell(trial: Trial) -> str:
+    """Why a device runs nothing any more, not even what the original did before; empty where it is well. That it does
+    not run one thing says nothing: that may be too large for it."""
+    prepared = trial.prepared
+    first = prepared.cases[0]
+    before = runs.contents(bound_at(prepared.workload, prepared.original, dict(first.sizes)), first)
+    answer = runs.run(prepared.setting, prepared.build, before)
+    if answer.status in ("ok", "cancelled"):
+        return ""
+    said = answer.message or answer.status
+    return f"{prepared.setting.device.name} does not run any more what it ran before: {said}. Run it again"
+
+
+def _because(answer: Answer) -> str:
+    return f": {answer.message}" if answer.message and answer.status in ("refused", "timeout", "unavailable") else ""
 
 
 def _declared(trial: Trial) -> Ruling:

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from agent.execution.children import ground as grounds
 from agent.execution.children import timing_messages as say
-from agent.execution.children.cuda_errors import fault_kind, out_of_memory
+from agent.execution.children.cuda_errors import fault_kind, in_words, out_of_memory
 from agent.execution.children.ground import QUEUE, Ground, Held, Launch, seed_of
 from agent.execution.nvml import Watch, watch
 from agent.execution.wire import Channel
@@ -251,7 +251,7 @@ def _failed(error: Exception, side: int, request: say.Measure | say.Recompute) -
         total = sum(space.nbytes for space in request.spaces) / 1e9
         words = f"the card has not enough memory to time {total:.2f} GB of buffers"
         return say.Measured("refused", words, side=-1)
-    return say.Measured(fault_kind(error), f"{type(error).__name__}: {error}", side=side)
+    return say.Measured(fault_kind(error), f"{type(error).__name__}: {in_words(error)}", side=side)
 
 
 def calibrate(driver: Any, runtime: Any, request: say.Calibrate) -> say.Calibrated:
@@ -264,7 +264,7 @@ def calibrate(driver: Any, runtime: Any, request: say.Calibrate) -> say.Calibrat
         peaks = _peaks(ground, nbytes)
         return say.Calibrated("", *peaks, l2=l2, flush=_flush_bytes(ground, l2), address=runtime.deviceGetPCIBusId(0))
     except Exception as error:
-        return say.Calibrated(f"{type(error).__name__}: {error}")
+        return say.Calibrated(f"{type(error).__name__}: {in_words(error)}")
 
 
 def _peaks(ground: Ground, nbytes: int) -> tuple[float, float, float]:

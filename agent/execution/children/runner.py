@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 from agent.execution.children import gpu_messages as say
 from agent.execution.children import measuring, rights
 from agent.execution.children import timing_messages as timing
-from agent.execution.children.cuda_errors import fault_kind, out_of_memory
+from agent.execution.children.cuda_errors import fault_kind, in_words, out_of_memory
 from agent.execution.children.ground import Ground, open_ground
 from agent.execution.children.serve import serve
 from agent.execution.children.texture_objects import Shown, show
@@ -117,7 +117,7 @@ def _warm(runtime: Any, card: say.Card) -> say.Card:
         runtime.setDevice(0)
         runtime.free(0)  # the customary call that makes the context
     except Exception as error:
-        return evolve(card, missing=str(error))
+        return evolve(card, missing=in_words(error))
     return card
 
 
@@ -226,7 +226,7 @@ def _run(driver: Any, runtime: Any, card: say.Card, job: say.Job, memory: Memory
         except Exception as error:
             label = step.label if isinstance(step, say.LaunchStep) else ""
             kind = fault_kind(error)
-            message = _launch_words(error, step, card) if isinstance(step, say.LaunchStep) else str(error)
+            message = _launch_words(error, step, card) if isinstance(step, say.LaunchStep) else in_words(error)
             return say.Ran(kind, message, label, time.perf_counter() - start)
     seconds = time.perf_counter() - start
     now = _watch(driver, runtime, job, memory)
@@ -328,7 +328,7 @@ def _words(error: Exception, job: say.Job) -> str:
         return f"the card has not enough memory for {total:.2f} GB of buffers; try smaller sizes"
     if "NO_BINARY_FOR_GPU" in text or "INVALID_IMAGE" in text:
         return f"the card cannot load this build ({text})"
-    return text
+    return in_words(error)
 
 
 def _launch_words(error: Exception, step: say.LaunchStep, card: say.Card) -> str:
@@ -338,7 +338,7 @@ def _launch_words(error: Exception, step: say.LaunchStep, card: say.Card) -> str
             f"{where} asks for {step.shared} bytes of dynamic shared memory; {card.name} gives a block at most "
             f"{card.shared_optin}"
         )
-    return f"{where}: {error}"
+    return f"{where}: {in_words(error)}"
 
 
 if __name__ == "__main__":

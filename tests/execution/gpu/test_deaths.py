@@ -74,7 +74,7 @@ def good() -> list[Any]:
 
 def gpu(monkeypatch: pytest.MonkeyPatch, *scripts: list[Any]) -> tuple[Gpu, Processes]:
     monkeypatch.setattr(device, "support", lambda arch: BUILD)
-    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: "/nowhere")
+    monkeypatch.setattr(lock, "folder", lambda: Path("/nowhere"))
     made, processes = Gpu(CARD), Processes(list(scripts))
     made.runners = processes  # type: ignore[assignment]
     return made, processes
