@@ -24,7 +24,7 @@ __global__ void scale(const float* x, float* y, int n) {
 """
 
 SAID: dict[str, tuple[str, tuple[str, ...]]] = {
-    "killed": ("undecided", ("two processes that ran it were killed by somebody: it was ended by SIGKILL", "run it again")),
+    "killed": ("undecided", ("two processes that ran it were killed by somebody: it was ended by SIGKILL", "again")),
     "crashed": ("wrong", ("crashed: two processes that ran it died: it was ended by SIGSEGV",)),
     "endless": ("undecided", ("the run did not end within", "its process was killed", "the original ends after")),
     "memory": ("undecided", ("the card has not enough memory for", "try smaller sizes")),

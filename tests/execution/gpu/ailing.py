@@ -63,7 +63,7 @@ OF_THE_REWRITE: dict[str, Illness] = {
     "memory": before_it("cudaErrorMemoryAllocation: out of memory"),
     "address": in_the_kernel("cudaErrorIllegalAddress: an illegal memory access was encountered"),
     "misaligned": in_the_kernel("cudaErrorMisalignedAddress: misaligned address"),
-    "driver": before_it("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver / cuda driver combination"),
+    "driver": before_it("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: unsupported display driver / cuda driver combination"),
 }  # fmt: skip
 OF_THE_CARD: dict[str, Illness] = {
     "gone": before_it("cudaErrorNoDevice: no CUDA-capable device is detected"),
@@ -90,8 +90,8 @@ class Lent:
 
 
 class Ailing(Gpu):
-    """Ill as its name says; an illness of the rewrite leaves the original and its float64 twin alone, and ``gone`` takes
-    the card away once it has run the rewrite, when the original is run at a further size."""
+    """Ill as its name says; an illness of the rewrite leaves the original and its float64 twin alone, and ``gone``
+    takes the card away once it has run the rewrite, when the original is run at a further size."""
 
     reads_parts = False
 

@@ -23,10 +23,10 @@ def test_what_the_kernel_did_and_what_it_did_not(said: str, kind: str) -> None:
     ("said", "words"),
     [
         ("cudaErrorNoDevice: no CUDA-capable device is detected", "the card is gone"),
-        ("CUDA_ERROR_DEVICE_UNAVAILABLE: CUDA-capable device(s) is/are busy or unavailable", "somebody else's hands"),
+        ("CUDA_ERROR_DEVICE_UNAVAILABLE: CUDA-capable device(s) is/are busy or unavailable", "somebody else's alone"),
         ("CUDA_ERROR_UNKNOWN: unknown error", "Xid lines of `dmesg`"),
         (
-            "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version",
+            "cudaErrorInsufficientDriver: CUDA driver version is insufficient",
             "update the driver",
         ),
         ("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: unsupported driver combination", "restart the machine"),
