@@ -66,7 +66,13 @@ def shape(document: Document, site: LaunchSite, constants: Mapping[str, int] | N
     written, host = (site.grid, site.block, site.shared or ""), _host(document, site)
     known = file_facts(document).constants if constants is None else constants
     used = tuple((name, known[name]) for name in _names(written, host) if name in known)
-    return evolve(_shape(written, host, used), arguments=site.arguments, how=site.how)
+    found = evolve(_shape(written, host, used), arguments=site.arguments, how=site.how)
+    # who asks what is left over does not round by mistake
+    return evolve(found, rounds=None) if found.rounds == "down" and _asks_for_rest(document, found.size) else found
+
+
+def _asks_for_rest(document: Document, size: str) -> bool:
+    return re.search(rb"\b%s\s*%%\s*\w" % re.escape(size.encode()), document.text) is not None
 
 
 def template_numbers(

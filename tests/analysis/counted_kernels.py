@@ -57,21 +57,29 @@ Row = dict[str, Any]
 
 
 def counted_kernel(
-    document: Document, kernel: Kernel, checks: bool, folders: Sequence[Path] = (), whole: bool = True
+    document: Document,
+    kernel: Kernel,
+    checks: bool,
+    folders: Sequence[Path] = (),
+    whole: bool = True,
+    promises: bool = True,
 ) -> Row:
     """What running it shows. ``ended``: ``counted``; ``compiled``, where it cannot be run and its instructions say
     all; or why not. ``made up``: its launch is. ``checks``: also run it at small sizes with every check of the
-    emulator. ``folders`` are for includes. Not ``whole``: its counts at one launch are all that is wanted."""
+    emulator. ``promises``: also run it with all pointers ``__restrict__``. ``folders`` are for includes. Not ``whole``:
+    its counts at one launch are all that is wanted."""
     flags = tuple(f"-I{folder}" for folder in folders)
     found: Row = {}
     for arch in ARCHITECTURES:
-        found = _counted_for(document, kernel, checks, whole, Options(arch=arch, flags=flags))
+        found = _counted_for(document, kernel, checks, whole, promises, Options(arch=arch, flags=flags))
         if found["ended"] in ("counted", "compiled") or not _NEWER.search(found.get("problem", "")):
             break
     return found
 
 
-def _counted_for(document: Document, kernel: Kernel, checks: bool, whole: bool, options: Options) -> Row:
+def _counted_for(
+    document: Document, kernel: Kernel, checks: bool, whole: bool, promises: bool, options: Options
+) -> Row:
     ended = ""
     stated: Row = {}
     for workload, made in _workloads(document, kernel, options):
@@ -83,9 +91,11 @@ def _counted_for(document: Document, kernel: Kernel, checks: bool, whole: bool, 
         if not made and len(launches_of(document, kernel)) == 1:  # else a finding may be about another
             stated = launch
         if found["ended"] == "counted":
-            more = {"promised": _promised(document, kernel, workload, options)} if whole and not checks else {}
+            more = {"promised": _promised(document, kernel, workload, options)} if promises and whole else {}
             return found | (stated or _told(document, kernel)) | {"made up": made} | more
         ended = found["ended"]
+        if found.get("problem"):
+            break
     return (
         {"ended": ended}
         | (stated or _told(document, kernel))

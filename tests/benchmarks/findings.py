@@ -53,6 +53,8 @@ LARGEST = 200_000
 LANES = 8
 CHECKED = frozenset(("L4", "M12", "S5", "W2", "W3", "Y1", "Y2", "Y3", "Y4", "Y7", "Y8", "Y11"))
 """Rules that a fault decides, for which kernels are run with every check."""
+PROMISED = frozenset(("M6", "M7"))
+"""Rules that a run with all pointers ``__restrict__`` decides."""
 APART = frozenset(("S8", "Y5"))
 """Rules that a run without barriers decides."""
 NEAR = frozenset(("A1", "A3", "D2"))
@@ -76,14 +78,16 @@ def main() -> None:
     looked = _kept(out / f"files-{seed}.jsonl", [(name, _look(name, path)) for name, path in files])
     print("\n".join(volume(looked)), flush=True)
     paths = dict(files)
-    for way, draw in (("plain", drawn), ("turns", sampled)):
-        sample = draw(looked, _setting("COUNT", 300), seed)
-        asked = dict.fromkeys(key for row in sample if (key := _asked(row)))
-        made = [(str(key), _count(paths[key[0]], *key)) for key in asked]
-        by_key = {row["key"]: row for row in _kept(out / f"counted-{seed}.jsonl", made)}
-        apart = {str(_place(row)): row for row in sample if row["rule"] in APART}
-        tried = [(key, _without(paths[row["file"]], row)) for key, row in apart.items()]
-        races = {row["key"]: row for row in _kept(out / f"apart-{seed}.jsonl", tried)}
+    samples = {way: draw(looked, _setting("COUNT", 300), seed) for way, draw in (("plain", drawn), ("turns", sampled))}
+    every = [row for sample in samples.values() for row in sample]
+    promises = {(row["file"], row["kernel"]) for row in every if row["rule"] in PROMISED}
+    asked = dict.fromkeys(key for row in every if (key := _asked(row)))
+    runs = [(str(key), _count(paths[key[0]], *key, promises=key[:2] in promises)) for key in asked]
+    by_key = {row["key"]: row for row in _kept(out / f"counted-{seed}.jsonl", runs)}
+    apart = {str(_place(row)): row for row in every if row["rule"] in APART}
+    tried = [(key, _without(paths[row["file"]], row)) for key, row in apart.items()]
+    races = {row["key"]: row for row in _kept(out / f"apart-{seed}.jsonl", tried)}
+    for way, sample in samples.items():
         judged = [_judged(row, by_key.get(str(_asked(row)), {}), races.get(str(_place(row)), {})) for row in sample]
         (out / f"{way}-{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
         print(f"{way}:\n" + "\n".join(precision(judged)), flush=True)
@@ -220,12 +224,15 @@ def _in_turn(groups: list[list[Row]], number: int) -> Iterator[Row]:
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
-def _count(path: Path, file: str, kernel: str, checks: bool, whole: bool = True) -> Callable[[], Row]:
+def _count(
+    path: Path, file: str, kernel: str, checks: bool, whole: bool = True, promises: bool = True
+) -> Callable[[], Row]:
     def run() -> Row:
         begun = time.monotonic()
         try:
             document = read(str(path))
-            found = counted_kernel(document, document.kernel(kernel), checks, _folders(document, file, path), whole)
+            folders = _folders(document, file, path)
+            found = counted_kernel(document, document.kernel(kernel), checks, folders, whole, promises)
         except (SourceError, RecursionError, ValueError) as error:
             found = {"ended": f"cannot be read ({type(error).__name__})"}
         return found | {"file": file, "kernel": kernel, "seconds": round(time.monotonic() - begun, 1)}
@@ -416,10 +423,11 @@ def _findings(path: Path, name: str) -> Row:
     learn(document)
     kernel = document.kernel(name)
     text = document.text[kernel.span.start : kernel.span.end]
+    facts = analyse(document, kernel)
     accessed = {
         kind: [
             line + 1
-            for one in analyse(document, kernel).accesses
+            for one in (*facts.accesses, *facts.hinted)
             for line in range(one.node.start_point[0], one.node.end_point[0] + 1)
             if one.space in (kind, "unknown")
         ]

@@ -32,6 +32,18 @@ void run(float* x, int n) {
 }
 """
 
+REFUSED = """\
+__global__ void scale(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2.0f;
+}
+bool run(float* x, int n) {
+    if (n % 256 != 0) return false;
+    scale<<<n / 256, 256>>>(x, n);
+    return true;
+}
+"""
+
 
 @rule(
     id="L3",
@@ -44,9 +56,10 @@ void run(float* x, int n) {
         "the kernel does not compare its index with the same size: it may be a multiple by contract",
         "threads go on by the size of the grid",
         "the size is a known number",
+        "the file asks what is left over (`n % 256`)",
     ),
     fires=(FIRES,),
-    silent=(UP, EXACT),
+    silent=(UP, EXACT, REFUSED),
 )
 def rounded_down_grid(view: View) -> Iterator[Hit]:
     down = [number for number, launch in enumerate(view.launches) if launch.rounds == "down"]
