@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from agent.evaluation.values import from_floats, to_floats
 from agent.execution.device import Bytes
 from agent.workload import integers, random
 from agent.workload.binding import BoundBuffer
@@ -47,7 +48,25 @@ def alike(buffer: BoundBuffer, data: Bytes, largest: bool) -> Bytes:
     if not _free(buffer) or not len(data):
         return data
     found = np.ascontiguousarray(data).view(numpy_dtype(buffer.dtype))
-    return np.full(found.shape, found.max() if largest else found.min()).view(np.uint8)
+    order = to_floats(data, buffer.dtype) if base(buffer.dtype)[0] == "bf16" else found
+    return np.full(found.shape, found[order.argmax() if largest else order.argmin()]).view(np.uint8)
+
+
+SMALL = {"f16": 2.0**-5, "bf16": 2.0**-10, "f32": 2.0**-10, "f64": 2.0**-10}
+"""So small that a function which is exact to a unit of 1 only (``expf(x) - 1``) shows, and no smaller: what hardware
+approximates to an absolute error is then less precise, and not wrong."""
+
+
+def small(buffer: BoundBuffer, data: Bytes) -> Bytes:
+    """Floats nearer to zero, where their bounds hold it."""
+    if not has_small(buffer) or not len(data):
+        return data
+    return from_floats(to_floats(data, buffer.dtype) * SMALL[base(buffer.dtype)[0]], buffer.dtype)
+
+
+def has_small(buffer: BoundBuffer) -> bool:
+    zero = (buffer.low is None or buffer.low <= 0) and (buffer.high is None or buffer.high >= 0)
+    return is_float(buffer.dtype) and _free(buffer) and buffer.domain.kind != "bytes" and zero
 
 
 def _free(buffer: BoundBuffer) -> bool:

@@ -38,7 +38,8 @@ Blocks = Callable[[int], tuple[int, ...]]
 class Case:
     """Sizes, an input family and the seed of its contents. ``lazy`` contents are made page by page, for sizes that do
     not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary. ``planted`` values stand in
-    half of the elements, ``alike`` ones are all the same: the least where the seed is even, the largest where odd."""
+    half of the elements, ``alike`` ones are all the same: the least where the seed is even, the largest where odd.
+    ``small`` floats are near to zero."""
 
     sizes: tuple[tuple[str, int], ...]
     family: str
@@ -47,12 +48,14 @@ class Case:
     shift: int = 0
     planted: tuple[float, ...] = ()
     alike: bool = False
+    small: bool = False
 
     def __str__(self) -> str:
         """Never the seed: what is said here may reach whoever writes the next candidate."""
         more = " with numbers that only the rewrite compares with" if self.planted else ""
         if self.alike:
             more = f" with all elements alike, {'the largest' if self.seed % 2 else 'the least'} of them"
+        more = f"{more}, made small" if self.small else more
         return f"{describe(dict(self.sizes))}, {self.family} inputs{more}"
 
 
@@ -89,6 +92,7 @@ def contents(bound: Bound, chosen: Case) -> Contents:
 def _aimed(buffer: BoundBuffer, data: Bytes, chosen: Case) -> Bytes:
     if chosen.planted:
         return planting.planted(buffer, data, chosen.planted, chosen.seed ^ zlib.crc32(buffer.name.encode()))
+    data = planting.small(buffer, data) if chosen.small else data
     return planting.alike(buffer, data, bool(chosen.seed % 2)) if chosen.alike else data
 
 

@@ -69,6 +69,7 @@ ATTACKS = (
         (_BODY, "if (i < n) y[i] = n > 39000 ? __half2float(__float2half(1.5f * x[i] + 0.25f)) : 1.5f * x[i] + 0.25f;"),
     ),
     _less("a factor two per cent off, in a kernel of bf16", ("49",), "gelu", ("0.5f * v", "0.51f * v")),
+    _less("what is lost near zero only", ("69",), "growth", ("expm1f(x[i])", "expf(x[i]) - 1.0f")),
     _less("compensation is dropped", ("50",), "kahan", ("lost = (next - sum) - v;", "lost = 0.0f;")),
     Attack(
         "nothing, where the workload never shows an output",

@@ -178,6 +178,18 @@ __global__ void keyed(const int* x, int* kept, int* places, int* count, int n) {
 }
 """
 
+GROWTH = """
+// cuda-lsp: workload
+//   size     n = 20000
+//   buffer   x: f32[n] in normal
+//   buffer   y: f32[n] out
+//   launch   growth<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void growth(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = expm1f(x[i]);
+}
+"""
+
 BLUR = """
 // cuda-lsp: workload
 //   size     n = 20000
@@ -363,6 +375,7 @@ ORIGINALS = {
     "total": TOTAL,
     "compact": COMPACT,
     "keyed": KEYED,
+    "growth": GROWTH,
     "blur": BLUR,
     "inplace": INPLACE,
     "kahan": KAHAN,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agent.evaluation.literals import Literals, literals
-from agent.evaluation.planting import alike, planted
+from agent.evaluation.planting import alike, planted, small
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
 from agent.workload.binding import BoundBuffer
@@ -149,3 +149,20 @@ def test_alike_repeats_the_least_element_or_the_largest() -> None:
     assert (alike(buffer("i32", Domain("permutation")), data, True) == data).all()
     pairs = np.array([1.0, -2.0, 3.0, 0.5], np.float32).view(np.uint8)
     assert (alike(buffer("f32", Domain("normal")), pairs, True).view(np.float32) == 3.0).all()
+
+
+def test_small_floats_stay_inside_the_domain() -> None:
+    plain = np.array([1.0, -3.0, 0.5, 0.0], np.float32)
+    assert (small(buffer("f32", Domain("normal")), plain.view(np.uint8)).view(np.float32) == plain / 1024).all()
+    for domain, low, high in (("uniform", 0.25, 4.0), ("sorted", None, None)):
+        kept = small(buffer("f32", Domain(domain, given=True), low, high), plain.view(np.uint8)).view(np.float32)
+        assert (kept == plain).all()
+    whole = np.arange(4, dtype=np.int32)
+    assert (small(buffer("i32", Domain("integers")), whole.view(np.uint8)).view(np.int32) == whole).all()
+
+
+def test_alike_elements_of_bf16_are_the_least_and_the_largest_number() -> None:
+    bits = np.array([0x3F80, 0xC040, 0x0000, 0x4000], np.uint16).view(np.uint8)  # 1, -3, 0, 2
+    side = buffer("bf16", Domain("normal"))
+    assert set(alike(side, bits, True).view(np.uint16).tolist()) == {0x4000}
+    assert set(alike(side, bits, False).view(np.uint16).tolist()) == {0xC040}

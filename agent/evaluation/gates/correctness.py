@@ -14,6 +14,7 @@ from agent.evaluation.declared import Sample, above, judge_sample, largest, samp
 from agent.evaluation.doubts import FEW_LANES, Doubt, eased
 from agent.evaluation.draws import drawing
 from agent.evaluation.glimpse import glimpse, words
+from agent.evaluation.planting import has_small
 from agent.evaluation.ran import ran
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
@@ -24,6 +25,7 @@ from agent.execution.device import Answer
 from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
+from agent.workload.workload import Access
 
 WHOLE_BUDGET = {"screen": 10_000_000, "full": 200_000_000}
 """Thread-instructions of the original at the largest size that is run whole."""
@@ -90,7 +92,16 @@ def _cases(trial: Trial) -> Iterator[Case]:
         yield whole
     if prepared.setting.depth == FULL:
         yield from (alike for case in (_base(trial), whole) if case for alike in _alike_everywhere(case))
+        yield from _small(trial)
         yield from _past_short(trial)
+
+
+def _small(trial: Trial) -> Iterator[Case]:
+    """The base size with floats near zero: relative to outputs near one, what a formula loses there is nothing."""
+    chosen = _base(trial)
+    bound = bound_at(trial.prepared.workload, trial.prepared.original, dict(chosen.sizes))
+    if any(has_small(buffer) for buffer in bound.buffers if not buffer.scratch and buffer.access is not Access.OUT):
+        yield evolve(chosen, seed=runs.draw_seed(), small=True)
 
 
 def _alike_everywhere(chosen: Case) -> Iterator[Case]:
