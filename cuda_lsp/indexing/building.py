@@ -22,6 +22,8 @@ MANY = 300
 """Files that are to be read anew, from which on that is worth a progress display."""
 SOON = 0.3
 """Seconds: what changes on disk changes in heaps (a checkout)."""
+FIRST = 0.1
+"""Seconds: the first document is read and answered for first."""
 STALE = 10.0
 """Seconds after which a question has the folders looked through again, where the client does not watch them."""
 _LISTED = 20
@@ -86,12 +88,12 @@ class Building:
     def _opened(self, old: Snapshot | None, new: Snapshot | None) -> None:
         """With the first document; before that nobody asks, and a server may be started for nothing."""
         if old is None and new is not None and not self._looked:
-            self._soon()
+            self._soon(FIRST)
 
-    def _soon(self) -> None:
+    def _soon(self, seconds: float = SOON) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(SOON, self.look)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.look)
 
     # --- how that is shown -----------------------------------------------------------------------------------------
 

@@ -4,19 +4,22 @@ what a key costs meanwhile.
 Run ``python -m tests.benchmarks indexing``; ``CUDA_LSP_WORKSPACE`` names the folder, which is the fixtures otherwise.
 The first server finds an empty cache, the second what the first has kept. While somebody types into a file of 10,000
 lines, each is asked again and again for a symbol of the file that is read last. Every question comes after keys: the
-whole text is read anew for it.
+whole text is read anew for it, and the time until all is known is told in steps of that. Then the process that holds
+the index is started alone, as a server starts it, from what was kept.
 """
 
 import os
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cuda_lsp.indexing.client import Indexer
 from tests.benchmarks.latency import CAPABILITIES, Keys
 from tests.server.connected import ROOT, descendants
 from tests.server.large_file import generated
@@ -31,6 +34,8 @@ LINE = "    float extra = x[row * cols + t] + 1.0f; // and more"
 PLACE = "    s[t] = sum;"
 URI = "untitled:typed.cu"
 KEYS = 10
+ALONE = 3
+PATIENCE = 600.0
 QUERIES = ("reduce", "kernel", "")
 
 
@@ -46,6 +51,8 @@ def main() -> None:
         print(f"{FOLDER}: {len(files)} sources and headers, {size / MIB:.0f} MiB", flush=True)
         for name in ("cold", "warm"):
             _build(name, work)
+        for _ in range(ALONE):
+            _alone(work)
 
 
 @contextmanager
@@ -68,6 +75,18 @@ def _age(folder: Path) -> None:
         os.utime(path, (then, then), follow_symlinks=False)
 
 
+def _alone(work: Path) -> None:
+    ended = threading.Event()
+    indexer = Indexer(lambda progress: ended.set() if progress.ended else None)
+    began = time.perf_counter()
+    indexer.look((str(work),))
+    ended.wait(PATIENCE)
+    took = time.perf_counter() - began
+    assert indexer.pid is not None
+    print(f"alone: {took:.2f} s until all is known, {_cpu(indexer.pid):.2f} s of processor time", flush=True)
+    indexer.end()
+
+
 def _build(name: str, work: Path) -> None:
     text = generated(0)
     with started([*SERVER], work) as client:
@@ -79,7 +98,7 @@ def _build(name: str, work: Path) -> None:
         client.diagnostics(URI, 1)
         pressed, asked = _type_until_known(client, text.split("\n").index(PLACE))
         child = _child(client)
-        print(f"{name}: {time.perf_counter() - began:.1f} s until all is known, {_cpu(child):.1f} s of processor time")
+        print(f"{name}: {time.perf_counter() - began:.2f} s until all is known, {_cpu(child):.2f} s of processor time")
         print(
             f"  memory: {resident(child) / MIB:.0f} MiB of the index, {client.resident() / MIB:.0f} MiB of the server"
         )

@@ -8,7 +8,7 @@ import pytest
 
 from cuda_lsp.indexing import files
 from cuda_lsp.indexing.files import LARGEST, Looking, Unread, as_utf8, read
-from cuda_lsp.terminal.hints.walk import Problem
+from cuda_lsp.terminal.hints.walk import Problem, walk
 
 KERNEL = "__global__ void k() {}\n"
 
@@ -122,3 +122,14 @@ def test_what_is_no_source(tmp_path: Path) -> None:
 def test_folders_as_clients_spell_them() -> None:
     assert files.folder_path("/a/b/") == files.folder_path("/a//b") == "/a/b"
     assert files.folder_path("/") == "/"
+
+
+def test_a_file_that_is_reached_in_two_ways_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "w/a.cu", "w/inner/b.cu")
+    (tmp_path / "link").symlink_to(tmp_path / "w", target_is_directory=True)
+    ways = (tmp_path / "w", tmp_path / "link", tmp_path / "w" / "inner")
+    assert sorted(map(str, found(*ways))) == [str(tmp_path / "w" / "a.cu"), str(tmp_path / "w" / "inner" / "b.cu")]
+    monkeypatch.chdir(tmp_path)
+    named = ("w", ".", "link/inner", str(tmp_path / "w" / "a.cu"))
+    told = [one for one in walk(named, lambda *_: False) if isinstance(one, str)]
+    assert told == [str(Path("w", "a.cu")), str(Path("w", "inner", "b.cu"))]

@@ -1,6 +1,6 @@
 """The facts of many files, by name: what the lookups stand on."""
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Hashable
 from typing import Any, TypeVar
 
@@ -25,9 +25,9 @@ class Table:
 
     graph: Graph = field(factory=Graph)
     _packed: dict[str, bytes] = field(factory=dict)
-    _mentioning: dict[str, set[str]] = field(factory=dict)
-    _sure: dict[str, set[str]] = field(factory=dict)
-    _defining: dict[str, set[str]] = field(factory=dict)
+    _mentioning: defaultdict[str, set[str]] = field(factory=lambda: defaultdict(set))
+    _sure: defaultdict[str, set[str]] = field(factory=lambda: defaultdict(set))
+    _defining: defaultdict[str, set[str]] = field(factory=lambda: defaultdict(set))
     _usings: dict[str, tuple[str, ...]] = field(factory=dict)
     _opened: OrderedDict[str, Facts] = field(factory=OrderedDict)
     _remembered: dict[Hashable, Any] = field(factory=dict)
@@ -52,7 +52,7 @@ class Table:
         self._packed[key] = packed
         for table, names in self._tables(told):
             for name in names:
-                table.setdefault(name, set()).add(key)
+                table[name].add(key)
         if told.usings:
             self._usings[key] = told.usings
         self.graph.put(key, told.includes)
@@ -74,7 +74,7 @@ class Table:
                 if not table[name]:
                     del table[name]
 
-    def _tables(self, told: Summary) -> tuple[tuple[dict[str, set[str]], frozenset[str]], ...]:
+    def _tables(self, told: Summary) -> tuple[tuple[defaultdict[str, set[str]], frozenset[str]], ...]:
         return (self._mentioning, told.mentioned), (self._sure, told.sure), (self._defining, told.defined)
 
     def facts(self, key: str) -> Facts:

@@ -41,11 +41,22 @@ def walk(paths: Iterable[str], excludes: Excludes) -> Iterator[str | Problem | L
     whatever its suffix is."""
     seen: set[str] = set()
     for path in paths:
+        top, real = os.path.normpath(path), ""
         for found in _named(path, excludes):
-            place = os.path.realpath(found) if isinstance(found, str) else found.path
+            if isinstance(found, str):
+                real = real or os.path.realpath(top)  # below it no link is followed
+                place = _below_real(found, top, real)
+            else:
+                place = found.path
             if place not in seen:
                 seen.add(place)
                 yield found
+
+
+def _below_real(path: str, top: str, real: str) -> str:
+    """What ``os.path.realpath`` gives for a path below ``top``; that asks for each folder on the way to each file."""
+    below = path if top == os.curdir else path[len(top) :].lstrip(os.sep)
+    return os.path.join(real, below) if below else real  # noqa: PTH118
 
 
 def _named(path: str, excludes: Excludes) -> Iterator[str | Problem | Left]:
