@@ -4,6 +4,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -193,9 +194,22 @@ def _counted(document: Document, kernel: Kernel, workload: Workload, checks: boo
     figures = _figures(mine, launches, document.path)
     # what no warp came to was compiled all the same
     counted, written = figures["lines"], _written(code, document.path)
-    lines = {line: [*counted.get(line, ()), *written.get(line, ())] for line in counted.keys() | written.keys()}
+    lines = {
+        line: [*counted.get(line, ()), *_others(written.get(line, []), counted.get(line, []))]
+        for line in counted.keys() | written.keys()
+    }
     dynamic = any(one.code.dynamic_names for one in code)
     return launch | {"ended": "counted", "faults": faults} | figures | {"lines": lines, "dynamic": dynamic}
+
+
+def _others(written: list[Row], executed: list[Row]) -> Iterator[Row]:
+    """Of a line's instructions those that were not executed."""
+    known = Counter(one["opcode"] for one in executed)
+    for one in written:
+        if known[one["opcode"]]:
+            known[one["opcode"]] -= 1
+        else:
+            yield one
 
 
 def _launch(steps: Sequence[BoundStep], kernel: Kernel) -> Row:

@@ -51,6 +51,8 @@ def test_what_no_warp_came_to_is_known_and_the_block_is_the_programs() -> None:
     document = parse(text, "given.cu")
     row = counted_kernel(document, document.kernel("square"), False)
     assert (row["ended"], row["threads"], row["dynamic"]) == ("counted", 64, False)
+    (store,) = [one for one in on_lines(row, [7]).line if one.opcode.startswith("st.global")]
+    assert store.warps == 2, "what was executed is there once"
     double = [one.warps for one in on_lines(row, [8]).line if ".f64" in one.opcode]
     assert double and not any(double)
 

@@ -17,6 +17,10 @@ WARP = 32
 REPEATED = 1.5
 """Times that a warp executes an instruction, on average, from which it is in a loop."""
 
+POWER = 60
+PRODUCT = 20
+"""Instructions of a line that a power is surely among, or surely not."""
+
 _ANYWHERE = re.compile(r"(?:ld|st|atom|red)(?!.*\.(?:global|shared|local|param|const))")
 """An access through an address that may point anywhere."""
 _RACES = frozenset(("shared-memory race", "global-memory race", "race on a tested value", "race on a polled flag"))
@@ -139,11 +143,9 @@ def _root_and_division(counted: Counted) -> bool | None:
 
 
 def _power(counted: Counted) -> bool | None:
-    """A power as logarithm and exponential on the line; contradicted where the whole kernel has none."""
-    if any(one.opcode.startswith(("lg2", "ex2")) for one in counted.line):
-        return True
-    known = [one.opcode for one in counted.kernel if one.opcode]
-    return False if known and not any(one.startswith(("lg2", "ex2", "call")) for one in known) else None
+    """A power is a hundred instructions on its line, and a product that the compiler made of it a few."""
+    written = sum(1 for one in counted.line if one.opcode)
+    return written >= POWER if written >= POWER or 0 < written <= PRODUCT else None
 
 
 def _parted(counted: Counted) -> bool | None:

@@ -51,8 +51,10 @@ CASES = [
     ("S8", Counted(raced=False), True),
     ("S8", Counted(raced=True), False),
     ("Y5", Counted(), None),
-    ("A4", Counted((Executed(opcode="ex2.approx.f32"),)), True),
-    ("A4", Counted((), (PLAIN,)), False),
+    ("A4", Counted((PLAIN,) * 100), True),
+    ("A4", Counted((PLAIN,) * 3), False),
+    ("A4", Counted((PLAIN,) * 40), None),
+    ("A4", Counted((), (PLAIN,)), None),
     ("A5", Counted((PLAIN,), (PLAIN, LOAD)), False),  # the compiler knows the root
     ("A5", Counted((PLAIN,), (PLAIN, Executed(opcode="sqrt.rn.f32"))), None),
     ("L4", Counted(faults=frozenset(("out-of-bounds write",))), True),
