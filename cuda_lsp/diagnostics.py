@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from agent.source.kernel import Kernel
 from agent.source.span import Span
+from agent.workload.stray import Stray, stray_directives
 from cuda_lsp.facts.facts import Message
 from cuda_lsp.hints import Shown
 from cuda_lsp.rule_pages import address
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SOURCE = "cuda-lsp"
 COMPILER = "nvrtc"
+DIRECTIVE = "directive"
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -41,12 +43,28 @@ def written(server: CudaServer, snapshot: Snapshot) -> str:
 def _shown(server: CudaServer, snapshot: Snapshot) -> Iterator[Shown]:
     if not server.session.settings.diagnostics:
         return
+    if unread := [_of_directive(snapshot, one) for one in snapshot.once(_stray)]:
+        yield Shown(unread)
     if compiled := _of_compiler(server, snapshot):
         yield Shown(compiled)
     kernels, counted = snapshot.document.kernels, server.counts.names(snapshot)
     for index, shown in server.hints.every(snapshot, lambda finding: of_finding(server, snapshot, finding)):
         is_counted = bool(counted) and kernels[index].qualified_name in counted
         yield _upheld(server, snapshot, kernels[index], shown) if is_counted else shown
+
+
+def _stray(snapshot: Snapshot) -> tuple[Stray, ...]:
+    return stray_directives(snapshot.document)
+
+
+def _of_directive(snapshot: Snapshot, stray: Stray) -> types.Diagnostic:
+    return types.Diagnostic(
+        range=snapshot.lines.range_of(stray.span),
+        message=stray.message,
+        severity=types.DiagnosticSeverity.Warning,
+        code=DIRECTIVE,
+        source=SOURCE,
+    )
 
 
 def _of_compiler(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnostic]:

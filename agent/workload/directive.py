@@ -33,7 +33,7 @@ _MARK = re.compile(r"cuda-lsp:\s*workload\b[^\S\n]*")
 _LINE_COMMENTS = re.compile(r"(?:^[^\S\n]*//[^\n]*(?:\n|\Z))+", re.M)
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # What may stand between a directive and its kernel besides other comments: specifiers and preprocessor lines.
-_BETWEEN = re.compile(r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\n]*|\bextern\s*\"C\"\s*\{?|\bstatic\b|\binline\b", re.M | re.S)
+BETWEEN = re.compile(r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\n]*|\bextern\s*\"C\"\s*\{?|\bstatic\b|\binline\b", re.M | re.S)
 
 
 @frozen
@@ -55,7 +55,7 @@ def find_directive(document: Document, kernel: Kernel) -> Statement | None:
     start = marks[-1].start()
     for comment in (*_LINE_COMMENTS.finditer(above), *_BLOCK_COMMENT.finditer(above)):
         if comment.start() <= start < comment.end():
-            between = _BETWEEN.sub("", above[comment.end() :])
+            between = BETWEEN.sub("", above[comment.end() :])
             return None if between.strip() else _stripped(above, marks[-1], comment.end())
     return None
 

@@ -11,6 +11,7 @@ from agent.workload.directive import partial_sizes, read_directive
 from agent.workload.errors import NoWorkload
 from agent.workload.settings import Settings, read_settings
 from agent.workload.static import infer
+from agent.workload.stray import stray_directives
 from agent.workload.workload import Workload
 
 
@@ -40,13 +41,17 @@ def find_workload(document: Document, kernel: Kernel, settings: Settings | Path 
 
 
 def _mistaken(document: Document, kernel: Kernel, settings: Settings) -> str:
-    """What to say of a workload in the settings that names no kernel of the file, and is nearly called as this one."""
+    """What to say of directives that no kernel of the file has, and of a workload in the settings that names none, and
+    is nearly called as this one."""
+    told = [f"line {one.line}: {one.message}" for one in stray_directives(document)]
     known = {name for other in document.kernels for name in (other.name, other.qualified_name)}
     names = [name for name in settings.workloads if name not in known]
     near = difflib.get_close_matches(kernel.name, names, 1, 0.7)
-    if not near:
-        return ""
-    return f"{settings.path} has [workload.{near[0]}], which is no kernel of this file: is `{kernel.name}` meant?"
+    if near:
+        told.append(
+            f"{settings.path} has [workload.{near[0]}], which is no kernel of this file: is `{kernel.name}` meant?"
+        )
+    return "; ".join(told)
 
 
 def _settings(document: Document, settings: Settings | Path | str | None) -> Settings:

@@ -21,6 +21,7 @@ from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
 from agent.workload.program import Program
 from agent.workload.settings import Settings
+from agent.workload.stray import stray_directives
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import compiler_options, open_document, open_settings, open_target
@@ -58,6 +59,8 @@ def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tu
     document, settings = open_document(file), open_settings(file)
     card = open_target(target, settings)
     found = [_listed(document, kernel, card, settings, flags, probe) for kernel in document.kernels]
+    for stray in stray_directives(document):
+        click.echo(f"{document.path}:{stray.line}: {stray.message}", err=True)
     if as_json:
         click.echo(json.dumps(envelope("kernels", Exit.OK, file=document.path, target=card.name, kernels=found)))
         return Exit.OK

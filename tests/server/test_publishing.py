@@ -46,3 +46,16 @@ def test_what_is_asked_for_again_and_is_the_same_is_not_sent_again():
             one["range"]["start"]["line"] + 1 for one in first["items"]
         ]
         assert client.end() == 0
+
+
+def test_a_directive_that_no_kernel_has_is_told_where_it_stands():
+    helper = "__device__ float twice(float x) { return 2 * x; }\n"
+    text = f"{helper}// cuda-lsp: workload\n//   size n = 4\n{helper.replace('twice', 'thrice')}{STRIDED}"
+    with Wire() as client:
+        client.initialize(VSCODE)
+        client.open(URI, text)
+        told = until(lambda: [one for one in client.diagnostics(URI, True) if one["code"] == "directive"])
+        assert [(one["range"]["start"], one["severity"]) for one in told] == [({"line": 1, "character": 3}, 2)]
+        assert "`thrice` is a device function" in told[0]["message"]
+        client.change(URI, 2, {"text": text.replace("cuda-lsp: workload", "a workload")})
+        assert until(lambda: all(one["code"] != "directive" for one in client.diagnostics(URI, True)))
