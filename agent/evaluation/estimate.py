@@ -15,7 +15,7 @@ from agent.execution.device import Device
 from agent.execution.targets import Target
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch, BoundStep
 from agent.workload.program import Program
-from agent.workload.workload import Workload
+from agent.workload.workload import Access, Workload
 
 if TYPE_CHECKING:
     from agent.evaluation.prepare import Prepared
@@ -140,8 +140,9 @@ def _moved(step: BoundStep, sizes: Mapping[str, int]) -> int:
 
 def _needed(counts: Counts) -> float:
     """The least DRAM traffic of any program with these inputs and outputs: what the original touches of the workload's
-    own buffers, once each, however many launches it takes."""
+    own buffers, once each, however many launches it takes. What it reads of a pure output it wrote itself."""
     sizes = {buffer.name: buffer.nbytes for buffer in counts.bound.buffers if not buffer.scratch}
+    own = {buffer.name for buffer in counts.bound.buffers if buffer.access is Access.OUT}
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
     for counted in counts.counters:
@@ -149,7 +150,7 @@ def _needed(counts: Counts) -> float:
         scale = blocks / max(1, counted.blocks_run)
         for total, touched in ((read, counted.touched_read), (written, counted.touched_written)):
             for name, sectors in touched.items():
-                if name in sizes:
+                if name in sizes and not (total is read and name in own):
                     total[name] = max(total[name], min(int(sectors * scale) * 32, sizes[name]))
     return float(sum(read.values()) + sum(written.values()))
 

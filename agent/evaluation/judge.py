@@ -16,7 +16,9 @@ from agent.evaluation.limits import limits
 from agent.evaluation.measurement import evidence_of, measured_speed
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ran import Ran
+from agent.evaluation.setting import FULL
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
+from agent.evaluation.uneven import uneven
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Timing, Verdict
 from agent.execution.device import Fault
 from agent.execution.timing import Timer
@@ -127,7 +129,11 @@ def _estimate(trial: Trial) -> Estimate | str:
 def _speed(trial: Trial, estimated: Estimate | str) -> Speed:
     if trial.measured is not None and not trial.untimed:
         return measured_speed(trial.measured, trial.elsewhere, trial.floor)
-    found = speed(trial.prepared.original_estimate, estimated, trial.prepared.setting)
+    setting = trial.prepared.setting
+    found = speed(trial.prepared.original_estimate, estimated, setting)
+    if found.state == "estimated" and setting.depth == FULL and uneven(trial):
+        words = "no estimate: blocks that were not counted do more than those that were"
+        found = Speed("none", target=setting.target.name, note=words)
     return evolve(found, note="; ".join(filter(None, (trial.untimed, found.note))))
 
 

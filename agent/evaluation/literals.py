@@ -195,7 +195,7 @@ def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Ite
     unknown = [item for item, number in zip(step.sources, numbers, strict=True) if number is None]
     registers = [item for item in unknown if isinstance(item, Register)]
     if step.base == "fma" or (step.base == "mad" and len(registers) == 1):
-        before = _before_fma(numbers, value)
+        before = _before_fma(numbers, value, step.sources[0] == step.sources[1])
     elif step.base in _PLAIN or not known:
         before = [value] if step.base in _PLAIN else [-value] if step.base == "neg" else []
         before = [~value] if step.base == "not" and isinstance(value, int) else before
@@ -284,10 +284,10 @@ def _over(value: Number, known: Number) -> list[Number]:
         return [float(np.float32(value / known))]
 
 
-def _before_fma(numbers: list[Number | None], value: Number) -> list[Number]:
-    """``a * b + c`` with two of the three known."""
+def _before_fma(numbers: list[Number | None], value: Number, squared: bool) -> list[Number]:
+    """``a * b + c`` with two of the three known, or with ``a`` for ``b`` and ``c`` known."""
     a, b, c = numbers[:3] if len(numbers) >= 3 else (None, None, None)
     factor = a if b is None else b
     if c is not None and factor is not None:
         return _over(value - c, factor)
-    return []
+    return _roots(value - c) if c is not None and squared else []

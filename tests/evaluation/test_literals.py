@@ -59,6 +59,8 @@ def test_whole_numbers(condition: str, value: int) -> None:
         ("__float_as_int(x[i]) == 0x40600000", 3.5),
         ("fabsf(x[i]) >= 1234.5f", 1234.5),
         ("(double)x[i] == 0.1875", 0.1875),
+        ("x[i] * x[i] == 10.5625f", -3.25),
+        ("fma((double)x[i], (double)x[i], -10.5625) == 0.0", 3.25),
     ],
 )
 def test_real_numbers(condition: str, value: float) -> None:
