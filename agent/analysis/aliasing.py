@@ -96,13 +96,18 @@ def straight_pairs(facts: Facts, symbol: Symbol) -> Iterator[tuple[Access, Acces
 
 
 def _fields(node: Node) -> tuple[str, ...]:
-    """Which part of an element is meant: ``x`` of ``v[i].x``."""
-    found = []
+    """Which part of an element is meant: ``x`` of ``v[i].x``, ``x`` and ``1`` of ``v[i].x[1]``."""
+    found, below = [], node
     for parent in ancestors(node):
         if parent.type == "field_expression":
             found.append(text(parent.child_by_field_name("field")))
+        elif parent.type == "subscript_expression" and parent.child_by_field_name("argument") == below:
+            listing = text(parent.child_by_field_name("indices")).strip("[ ]")
+            # what is no number may be another one each time
+            found.append(listing if listing.isdecimal() else f"{listing}@{parent.start_byte}")
         elif parent.type != "parenthesized_expression":
             break
+        below = parent
     return tuple(found)
 
 

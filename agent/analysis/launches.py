@@ -67,6 +67,8 @@ def shape(document: Document, site: LaunchSite, constants: Mapping[str, int] | N
     known = file_facts(document).constants if constants is None else constants
     used = tuple((name, known[name]) for name in _names(written, host) if name in known)
     found = evolve(_shape(written, host, used), arguments=site.arguments, how=site.how)
+    if "Ex" in site.how and site.shared is None:
+        found = evolve(found, shared=None)  # whoever made its configuration may have set them
     # who asks what is left over does not round by mistake
     return evolve(found, rounds=None) if found.rounds == "down" and _asks_for_rest(document, found.size) else found
 

@@ -75,3 +75,5 @@ def test_rounding(host: str) -> None:
 def test_shared_bytes() -> None:
     found = shapes("k<<<1, 2>>>(x); k<<<1, 2, 3 * sizeof(float)>>>(x); k<<<1, 2, n>>>(x);")
     assert [one.shared for one in found] == [0, 12, None]
+    (unseen,) = shapes("cudaLaunchConfig_t c = given(64, n); cudaLaunchKernelEx(&c, k, x);")
+    assert unseen.shared is None, "whoever made the configuration may have set them"

@@ -29,8 +29,8 @@ def divergent(condition: Node, view: View) -> bool:
     """Whether a condition depends on the thread's index, and on nothing that is not known; and is not the same for all
     threads of the block where that is known."""
     sources = dependence(condition, view.facts.scope)
-    parts = _parts(condition)
-    if len(parts) > 1 and "unknown" not in sources and not any(divergent(part, view) for part in parts):
+    found = parts(condition)
+    if len(found) > 1 and "unknown" not in sources and not any(divergent(part, view) for part in found):
         return False  # `row >= n || t >= 32` in blocks of 32
     if "unknown" in sources or not any(source.startswith("threadIdx") for source in sources):
         return False
@@ -40,13 +40,13 @@ def divergent(condition: Node, view: View) -> bool:
     return not decided(decision) or bool(np.any(decision[0]) and np.any(decision[1]))
 
 
-def _parts(condition: Node) -> list[Node]:
+def parts(condition: Node) -> list[Node]:
     """The operands of ``&&`` and ``||``."""
     inner = bare(condition)
     if inner is None or text(inner.child_by_field_name("operator")) not in ("&&", "||"):
         return [condition]
     sides = (inner.child_by_field_name("left"), inner.child_by_field_name("right"))
-    return [part for side in sides if side is not None for part in _parts(side)]
+    return [part for side in sides if side is not None for part in parts(side)]
 
 
 def lets_most_through(condition: Node, view: View) -> bool:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 
+from tree_sitter import Node
+
 from agent.analysis.guards import exits_before
-from agent.analysis.rules.divergence import barriers, divergent
+from agent.analysis.rules.divergence import barriers, divergent, parts
 from agent.analysis.rules.finding import Cost, Hit, Severity, hit
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import text
+from agent.analysis.syntax import bare, text
+from agent.analysis.values import dependence, value
 
 FIRES = """\
 __global__ void block_sum(const float* x, float* y, int n) {
@@ -48,6 +51,17 @@ __global__ void few(const float* x, float* y, int rows, int n) {
 }
 void run(const float* x, float* y, int rows, int n) { few<<<rows, 32>>>(x, y, rows, n); }
 """
+OWN_NUMBER = """\
+// Of many blocks none is larger than all that they share: nobody returns.
+__global__ void pairs(float* x, float* y, unsigned int n) {
+    unsigned int t = threadIdx.x;
+    if (t >= n) return;
+    float* mine = x + blockIdx.x * blockDim.x;
+    if (t < blockDim.x / 2) mine[t] += mine[t + blockDim.x / 2];
+    __syncthreads();
+    if (t == 0) y[blockIdx.x] = mine[0] + mine[1];
+}
+"""
 AFTER = """\
 __global__ void last(const float* x, float* y, int n) {
     __shared__ float s[256];
@@ -72,9 +86,10 @@ _TRAP = re.compile(r"\btrap\s*;|\b__trap\s*\(")
     silent_when=(
         "the condition depends on loaded values or on calls that are not followed",
         "all threads of a block return together, or a trap before it ends the grid",
+        "in a kernel of several blocks, a thread's number in its own block is compared with what is no number",
     ),
     fires=(FIRES,),
-    silent=(WHOLE_BLOCKS, AFTER, NOBODY),
+    silent=(WHOLE_BLOCKS, AFTER, NOBODY, OWN_NUMBER),
 )
 def return_before_barrier(view: View) -> Iterator[Hit]:
     waiting = barriers(view.facts)
@@ -82,7 +97,7 @@ def return_before_barrier(view: View) -> Iterator[Hit]:
         return
     for leave, conditions in exits_before(waiting[-1], view.facts.node):
         split = next((guard for guard in conditions if guard.kind == "if" and divergent(guard.condition, view)), None)
-        if split is None or _TRAP.search(text(leave.parent)):
+        if split is None or _TRAP.search(text(leave.parent)) or _own_number(split.condition, view):
             continue
         after = next(barrier for barrier in waiting if barrier.start_byte > leave.start_byte)
         written = " ".join(text(split.condition).strip("()").split())
@@ -93,3 +108,23 @@ def return_before_barrier(view: View) -> Iterator[Hit]:
             related=((after, "the barrier"),),
         )
         return
+
+
+def _own_number(condition: Node, view: View) -> bool:
+    """Whether all that tells threads apart are comparisons of their number in the block with a name, where there are
+    several blocks: the name is the length of what they all share."""
+    if b"blockIdx" not in view.facts.document.blanked:
+        return False
+    tests = [part for part in parts(condition) if divergent(part, view)]
+    return bool(tests) and all(_against_name(test, view) for test in tests)
+
+
+def _against_name(test: Node, view: View) -> bool:
+    inner = bare(test)
+    if inner is None or text(inner.child_by_field_name("operator")) not in (">=", ">", "<", "<="):
+        return False
+    sides = [inner.child_by_field_name(name) for name in ("left", "right")]
+    sources = frozenset().union(*(dependence(side, view.facts.scope) for side in sides if side is not None))
+    return not any(source.startswith("blockIdx") for source in sources) and all(
+        side is not None and value(side, view.facts.scope).constant is None for side in sides
+    )
