@@ -72,6 +72,77 @@ __global__ void joined(const float* part, float* y, int rows) {
 }
 // cuda-lsp: workload"""
 
+_PIPELINE = """    __shared__ float buf[2][256];
+    const float* in = x + (size_t)blockIdx.x * cols;
+    int tiles = (cols + 255) / 256;
+    auto load = [&](int tile, int side) {
+        for (int j = t; j < 256; j += 128) {
+            int at = tile * 256 + j;
+            unsigned to = (unsigned)__cvta_generic_to_shared(&buf[side][j]);
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(to), "l"(in + (at < cols ? at : 0)), "r"(at < cols ? 4 : 0));
+        }
+        asm volatile("cp.async.commit_group;");
+    };
+    load(0, 0);
+    for (int tile = 0; tile < tiles; tile++) {
+        if (tile + 1 < tiles) load(tile + 1, (tile + 1) & 1); else asm volatile("cp.async.commit_group;");
+        asm volatile("cp.async.wait_group 1;");
+        __syncthreads();
+        sum += buf[tile & 1][t] + buf[tile & 1][t + 128];
+        __syncthreads();
+    }"""
+_SPLIT = """__global__ void part(const float* a, const float* b, float* c, int n) {
+    int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    if (row >= n || col >= n) return;
+    int each = (n + gridDim.z - 1) / gridDim.z, from = blockIdx.z * each, to = min(n, from + each);
+    float sum = 0.0f;
+    for (int k = from; k < to; k++) sum += a[row * n + k] * b[k * n + col];
+    atomicAdd(&c[row * n + col], sum);
+}
+// cuda-lsp: workload"""
+_LAST = """__global__ void split(const float* x, float* y, float* part, int* done, int rows, int cols) {
+    __shared__ float s[128];
+    __shared__ int last;
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int i = blockIdx.y * 128 + t; i < cols; i += 256) sum += x[(size_t)blockIdx.x * cols + i];
+    s[t] = sum;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) s[t] += s[t + k];
+        __syncthreads();
+    }
+    volatile float* mine = part + 2 * blockIdx.x;
+    if (t == 0) {
+        mine[blockIdx.y] = s[0];
+        __threadfence();
+        last = atomicAdd(&done[blockIdx.x], 1) == 1;
+    }
+    __syncthreads();
+    if (last && t == 0) {
+        __threadfence();
+        y[blockIdx.x] = mine[0] + mine[1];
+    }
+}
+// cuda-lsp: workload"""
+_PEELED = """const float* in = x + (size_t)blockIdx.x * cols;
+    int head = min(cols, (int)((16 - ((size_t)in & 15)) / 4 & 3)), quads = (cols - head) / 4;
+    if (t < head) sum += in[t];
+    for (int i = t; i < quads; i += 128) {
+        float4 q = ((const float4*)(in + head))[i];
+        sum += (q.x + q.y) + (q.z + q.w);
+    }
+    for (int i = head + 4 * quads + t; i < cols; i += 128) sum += in[i];"""
+_TICKETS = """__shared__ int tile;
+    while (true) {
+        if (threadIdx.x == 0) tile = atomicAdd(next, 1);
+        __syncthreads();
+        int j = tile * 256 + threadIdx.x;
+        if (tile * 256 >= n) return;
+        __syncthreads();
+        if (j < n) y[j] = 1.5f * x[j] + 0.25f;
+    }"""
+
 CONTROLS = (
     Control("the original itself", "softmax"),
     Control("an early exit", "scale", ((_BODY, "if (i >= n) return; y[i] = 1.5f * x[i] + 0.25f;"),)),
@@ -138,6 +209,43 @@ CONTROLS = (
                 "        __syncthreads();\n        if (t < 64) sum += tile[t];\n        __syncthreads();\n    }",
             ),
         ),
+    ),
+    Control(
+        "a pipeline of asynchronous copies, where the architecture has them",
+        "rowsum",
+        ((_SUM, f"\n#if __CUDA_ARCH__ >= 800\n{_PIPELINE}\n#else\n{_SUM}\n#endif\n"),),
+        rows=("89",),
+    ),
+    Control("an aligned part between a head and a tail", "rowsum", ((_SUM, _PEELED),), rows=("93",)),
+    Control(
+        "a long sum cut in four, added by atomics",
+        "matmul",
+        (("// cuda-lsp: workload", _SPLIT),),
+        plan="fill c 0\nlaunch part<<<dim3((n + 15) / 16, (n + 15) / 16, 4), dim3(16, 16)>>>(a, b, c, n)",
+        precision=("same", "better", "less"),
+        lossy=True,
+    ),
+    Control(
+        "the last block of a row adds what both have",
+        "rowsum",
+        (("// cuda-lsp: workload", _LAST),),
+        plan=(
+            "scratch part: f32[2 * rows]\nscratch done: i32[rows] zeroed\n"
+            "launch split<<<dim3(rows, 2), 128>>>(x, y, part, done, rows, cols)"
+        ),
+    ),
+    Control(
+        "blocks that draw their tiles from a counter",
+        "scale",
+        (("const float* x, float* y, int n)", "const float* x, float* y, int* next, int n)"), (_BODY, _TICKETS)),
+        plan="scratch next: i32[1] zeroed\nlaunch scale<<<12, 256>>>(x, y, next, n)",
+    ),
+    Control(
+        "a fast exponential, as less precise",
+        "growth",
+        (("expm1f(x[i])", "__expf(x[i]) - 1.0f"),),
+        precision=("less",),
+        lossy=True,
     ),
     Control("tiles of several elements a thread", "rowsum", tile("        __syncthreads();\n"), rows=("64",)),
     Control(
