@@ -400,7 +400,7 @@ def _finish(
 
 
 def _short_names(facts: Facts) -> dict[str, str]:
-    """What names stand for that were made to keep equal ones apart; what the user told keeps the name it was told by."""
+    """What names stand for that were made to keep equal ones apart; what the user told keeps its name."""
     made = {name: name.rpartition("_")[0] for name in facts.generated} | facts.paths
     return {name: short for name, short in made.items() if name not in facts.answers}
 

@@ -11,7 +11,7 @@ from agent.source.nodes import descendants, text_of
 from agent.source.nodes import field as child
 from agent.workload import dtypes, types
 from agent.workload.static import evaluate as ev
-from agent.workload.static import members, parts
+from agent.workload.static import members, parts, storing
 from agent.workload.static.conversion import as_type
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import Record, Scalar, Unknown, Value
@@ -102,7 +102,7 @@ def _run(owner: int, body: Node, function: Node, values: list[Value], facts: Fac
             facts.types[cell] = one.type
             state.cells[cell] = Unknown(f"nothing that is followed sets `{facts.names[cell]}`", line)
             if one.default is not None:
-                ev.set_cell(cell, ev.evaluate(one.default, facts, state), facts, state, line)
+                storing.set_cell(cell, ev.evaluate(one.default, facts, state), facts, state, line)
         facts.scopes[-1] |= cells
         for index, parameter in enumerate(_parameters(function)):
             bind_parameter(parameter, values[index] if index < len(values) else None, None, facts, state)
@@ -111,7 +111,7 @@ def _run(owner: int, body: Node, function: Node, values: list[Value], facts: Fac
             inner = [one for one in told.named_children if one.type != "comment"]
             member = cells.get(facts.node_text(named))
             if member is not None and len(inner) == 1:
-                ev.set_cell(member, ev.evaluate(inner[0], facts, state), facts, state, line)
+                storing.set_cell(member, ev.evaluate(inner[0], facts, state), facts, state, line)
         run_body(function, facts, state)
 
 

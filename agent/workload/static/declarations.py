@@ -20,6 +20,7 @@ from agent.workload.static import (
     members,
     parts,
     rows,
+    storing,
 )
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
@@ -119,7 +120,7 @@ def give(cell: int, value: Value, node: Node | None, facts: Facts, state: State,
         node is not None and node.type == "sizeof_expression"
     )  # as large as what is declared, and no size to vary
     facts.plain_numbers += measured
-    ev.set_cell(cell, value, facts, state, line, arguments.origin(text, line, facts))
+    storing.set_cell(cell, value, facts, state, line, arguments.origin(text, line, facts))
     facts.plain_numbers -= measured
 
 
@@ -299,7 +300,7 @@ def bind_parameter(
         elif value is not None:
             state.cells[cell] = value if stars else conversion.convert(value, type_text, facts)
             if arguments.is_asked(value) or (isinstance(value, Scalar) and value.expression.constant is not None):
-                ev.set_cell(cell, value, facts, state, line)
+                storing.set_cell(cell, value, facts, state, line)
 
 
 def free_parameter(parameter: Node, function: str, facts: Facts, state: State) -> None:

@@ -10,7 +10,7 @@ from agent.source.nodes import walk
 from agent.workload import dtypes
 from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
-from agent.workload.static import contents, integers, parts, streams
+from agent.workload.static import contents, integers, parts, storing, streams
 from agent.workload.static import evaluate as ev
 from agent.workload.static.execute import End, is_interesting, run
 from agent.workload.static.state import Facts, State
@@ -252,7 +252,7 @@ def _first_turn(node: Node, facts: Facts, state: State) -> tuple[list[Item], Sta
     for cell in _assigned(node, facts, state):
         held = fork.cells.get(cell)
         if isinstance(held, Scalar):
-            ev.set_cell(cell, held, facts, fork, facts.line(node))
+            storing.set_cell(cell, held, facts, fork, facts.line(node))
     outer, facts.items = facts.items, []
     body = child(node, "body")
     if body is not None:
@@ -310,7 +310,7 @@ def _repeat(
     if (start.names | update.names | condition.names) & others or update == name_of(symbol):
         return None
     body, line = tuple(turn.items), facts.line(node)
-    count, dtype = _count(symbol, start, update, condition), integers.integer(ev.held_type(cell, facts))
+    count, dtype = _count(symbol, start, update, condition), integers.integer(storing.held_type(cell, facts))
     narrow = dtype is not None and dtype != "bool" and dtypes.size_of(dtype) < 4
     if narrow and dtype is not None:
         told = integers.known(count, facts) if count is not None else None

@@ -12,7 +12,7 @@ from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.expression import Expression
 from agent.workload.expression import number as number_of
-from agent.workload.static import calls, configuration, integers, launching, parts
+from agent.workload.static import calls, configuration, integers, launching, parts, storing
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import ZERO, Content, Pointer, Record, Scalar, Unknown, Value
@@ -72,7 +72,7 @@ def _give(
     cell = parts.member(owner, member.name, f"{facts.names[owner]}.{member.name}", facts)
     facts.types[cell] = member.type
     if value is not None:
-        ev.set_cell(cell, value, facts, state, line)
+        storing.set_cell(cell, value, facts, state, line)
     elif member.extent is not None:
         with facts.original_text():
             _array(cell, member, facts, state, line)
@@ -81,11 +81,11 @@ def _give(
         fill(cell, member.type, node, facts, state, line, zeroed=listed)
     elif member.default is not None:
         with facts.original_text():
-            ev.set_cell(cell, ev.evaluate(member.default, facts, state), facts, state, line)
+            storing.set_cell(cell, ev.evaluate(member.default, facts, state), facts, state, line)
     elif (grid := configuration.default(member.type)) is not None:
         state.cells[cell] = grid
     elif listed:
-        ev.set_cell(cell, ZERO, facts, state, line)
+        storing.set_cell(cell, ZERO, facts, state, line)
 
 
 def _array(cell: int, member: Member, facts: Facts, state: State, line: int) -> None:

@@ -1,7 +1,7 @@
 """Text that a program compares and parses: literals, the words of its command line, and ``getopt`` over these."""
 
 from agent.workload.expression import number
-from agent.workload.static import arguments, calls
+from agent.workload.static import arguments, calls, storing
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import ONE, Ref, Scalar, Text, Unknown, Value
@@ -107,11 +107,13 @@ def scanned(values: list[Value], line: int, facts: Facts, state: State) -> Value
         whole = arguments.whole(source.text)
         where = facts.command.where if facts.command is not None else ""
         if whole is not None:
-            ev.set_cell(targets[0].cell, Scalar(number(whole)), facts, state, line, Origin("run line", line, where))
+            storing.set_cell(
+                targets[0].cell, Scalar(number(whole)), facts, state, line, Origin("run line", line, where)
+            )
             return ONE
     for value in targets:
         if isinstance(value, Ref) and isinstance(source, Unknown) and arguments.is_argument(source):
-            ev.set_cell(value.cell, Unknown(arguments.MARK + source.reason, line), facts, state, line)
+            storing.set_cell(value.cell, Unknown(arguments.MARK + source.reason, line), facts, state, line)
         else:
             calls.forget(value, "`sscanf` sets it", line, facts, state)
     return Unknown("`sscanf` decides it", line)

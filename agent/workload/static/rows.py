@@ -10,6 +10,7 @@ from agent.source.nodes import field as child
 from agent.workload import dtypes
 from agent.workload.expression import number
 from agent.workload.static import evaluate as ev
+from agent.workload.static import storing
 from agent.workload.static.combining import combine
 from agent.workload.static.row_pointers import RowPointer
 from agent.workload.static.state import Facts, State
@@ -84,4 +85,4 @@ def declare(row: RowPointer, facts: Facts, state: State) -> None:
     value = ev.evaluate(row.value, facts, state) if row.value is not None else None
     cell = facts.declare(name, Unknown(f"`{name}` has no value yet", line), text, state)
     if value is not None:
-        ev.set_cell(cell, value, facts, state, line)
+        storing.set_cell(cell, value, facts, state, line)

@@ -28,6 +28,6 @@ def reads(shift: Node, facts: Facts) -> bool:
 
 def take(target: Node, facts: Facts, state: State) -> None:
     """The variable or element on the right of ``>>`` is not known from here on."""
-    from agent.workload.static import evaluate as ev
+    from agent.workload.static import storing
 
-    ev.store(target, Unknown("it is read from a stream", facts.line(target)), facts, state, target)
+    storing.store(target, Unknown("it is read from a stream", facts.line(target)), facts, state, target)
