@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,18 @@ from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import Options
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from agent.execution.toolkit import nvcc
+from agent.source.document import Document
 from agent.workload.bind import bind
+from agent.workload.binding import Bound
+from agent.workload.errors import WorkloadError
 from tests.attacks.entry import Attack, Control, candidate
 from tests.attacks.originals import ORIGINALS
 from tests.attacks.tables import ATTACKS, CONTROLS
 from tests.conftest import ROOT
 from tests.evaluation.kernels import original, setting
 from tests.gpu import kernelbench
-from tests.gpu.modules import model_new, reference
+from tests.gpu.formulas import FORMULAS
+from tests.gpu.modules import NotExpressible, model_new, precision, reference
 
 CHOSEN = (
     "a fused pass over the row",
@@ -55,29 +59,30 @@ CHOSEN = (
 )
 """By name, in an order in which the first few are of all kinds."""
 
-FORMULAS = {
-    "scale": "1.5 * x + 0.25",
-    "rowsum": "x.view({rows}, {cols}).sum(1)",
-    "softmax": "torch.softmax(x.view({rows}, {cols}), 1).view(-1)",
-}
 DEFAULT = int(os.environ.get("CUDA_LSP_PEERS_DEFAULT", "2"))
 LIMIT = 240.0
 
 
 @frozen
 class Files:
-    """What KernelBench gets: the reference and the candidate, and where its extension is compiled."""
+    """What KernelBench gets: the reference and the candidate, where its extension is compiled, and the type of float
+    that it casts inputs to."""
 
     reference: Path
     candidate: Path
     build: Path
+    precision: str = ""
+
+
+Write = Callable[[Document, Bound, str], str]
+"""Writes a candidate of that document, plan and name as a file for it."""
 
 
 def main() -> None:
     checkout, card = os.environ.get("CUDA_LSP_KERNELBENCH", ""), open_gpu()
-    problem = _problem(checkout, card)
-    if problem:
-        print(f"peers: {problem}")
+    told = problem(checkout, card)
+    if told:
+        print(f"peers: {told}")
         return
     assert card is not None
     entries = chosen(int(os.environ.get("CUDA_LSP_PEERS", str(len(CHOSEN)))))
@@ -90,7 +95,7 @@ def main() -> None:
     report(entries, ours, theirs)
 
 
-def _problem(checkout: str, card: Gpu | None) -> str:
+def problem(checkout: str, card: Gpu | None) -> str:
     """Why nothing can be compared here; empty where it can."""
     if card is None:
         return f"no card ({why_no_gpu()})"
@@ -167,18 +172,28 @@ class Theirs:
     said: tuple[dict[str, Any], ...]
 
 
-def files(entry: Attack | Control, number: int, folder: Path) -> Files:
-    """The candidate and its reference, written for KernelBench."""
+def in_cpp(document: Document, bound: Bound, name: str) -> str:
+    """As such files are written."""
+    return model_new(document.text.decode(), bound, name)
+
+
+def files(entry: Attack | Control, number: int, folder: Path, write: Write = in_cpp) -> Files:
+    """The candidate and its reference, written for KernelBench. Raises NotExpressible, before anything is written."""
     program, workload = original(ORIGINALS[entry.of])
     rewritten = candidate(entry)
-    bound = bind(workload, rewritten.plan, None, rewritten.document)
+    try:
+        there, bound = (bind(workload, one.plan, None, one.document) for one in (program, rewritten))
+    except WorkloadError as error:
+        raise NotExpressible(f"it cannot be launched: {error}") from error
+    cast, made = precision(there), write(rewritten.document, bound, f"candidate{number}")
+    if entry.of not in FORMULAS:
+        raise NotExpressible(f"no formula of PyTorch says what its original computes ({entry.of})")
+    asked = reference(FORMULAS[entry.of].format(**bound.sizes), there)
     place = folder / f"candidate{number}"
     (place / "build").mkdir(parents=True)
-    formula = FORMULAS[entry.of].format(**bound.sizes)
-    (place / "reference.py").write_text(reference(formula, bind(workload, program.plan, None, program.document)))
-    text = rewritten.document.text.decode()
-    (place / "candidate.py").write_text(model_new(text, bound, f"candidate{number}"))
-    return Files(place / "reference.py", place / "candidate.py", place / "build")
+    (place / "reference.py").write_text(asked)
+    (place / "candidate.py").write_text(made)
+    return Files(place / "reference.py", place / "candidate.py", place / "build", cast)
 
 
 def _theirs(checkout: str, entries: Sequence[Attack | Control], folder: Path) -> Theirs:
@@ -186,25 +201,26 @@ def _theirs(checkout: str, entries: Sequence[Attack | Control], folder: Path) ->
     for number, one in enumerate(entries[:DEFAULT]):
         alone = files(one, len(entries) + number, folder)
         begun = time.perf_counter()
-        _ask(checkout, "judge", alone)
+        ask(checkout, "judge", alone)
         default.append(time.perf_counter() - begun)
     written = [files(one, number, folder) for number, one in enumerate(entries)]
     begun = time.perf_counter()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        built = list(pool.map(lambda one: _ask(checkout, "build", one), written))
+        built = list(pool.map(lambda one: ask(checkout, "build", one), written))
     ready = time.perf_counter()
-    said = [_ask(checkout, "judge", one) if "why" not in made else made
+    said = [ask(checkout, "judge", one) if "why" not in made else made
             for one, made in zip(written, built, strict=True)]  # fmt: skip
     return Theirs(tuple(default), ready - begun, time.perf_counter() - ready, tuple(said))
 
 
-def _ask(checkout: str, what: str, one: Files) -> dict[str, Any]:
+def ask(checkout: str, what: str, one: Files, limit: float = LIMIT) -> dict[str, Any]:
+    """What it says in a process of its own; ``why`` alone where it says nothing within ``limit`` seconds, or dies."""
     command = [sys.executable, "-m", "tests.gpu.kernelbench", checkout, what,
-               str(one.reference), str(one.candidate), str(one.build)]  # fmt: skip
+               str(one.reference), str(one.candidate), str(one.build), one.precision]  # fmt: skip
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd=ROOT)
     except subprocess.TimeoutExpired:
-        return {"why": f"no answer within {LIMIT:.0f} s"}
+        return {"why": f"no answer within {limit:.0f} s"}
     try:
         told: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):

@@ -1,9 +1,9 @@
 """KernelBench's own evaluator in a process of its own, from a checkout that is named and never copied.
 
-``python -m tests.gpu.kernelbench CHECKOUT build|judge REFERENCE CANDIDATE FOLDER``: two files and the folder that
-compiled extensions are kept in. ``build`` compiles, as its cache builder does; ``judge`` calls
+``python -m tests.gpu.kernelbench CHECKOUT build|judge REFERENCE CANDIDATE FOLDER [PRECISION]``: two files, and the
+folder that keeps what is compiled. ``build`` compiles, as its cache builder does; ``judge`` calls
 ``eval_kernel_against_ref`` as its batch script does (five correctness trials, a hundred timed calls) and prints one
-line of JSON.
+line of JSON. PRECISION is PyTorch's name of the type that inputs are cast to, where it is not the evaluator's own.
 
 Its package imports clients of language models when it is imported, which its evaluator never calls: where they are not
 installed, empty modules stand in for them. Everything else that it needs must be there.
@@ -29,8 +29,8 @@ def missing() -> tuple[str, ...]:
     return tuple(name for name in NEEDED if importlib.util.find_spec(name) is None)
 
 
-def main(checkout: str, what: str, reference: str, candidate: str, folder: str) -> None:
-    os.environ["TORCH_EXTENSIONS_DIR"] = folder
+def main(checkout: str, what: str, reference: str, candidate: str, folder: str, precision: str = "") -> None:
+    os.environ["TORCH_EXTENSIONS_DIR"] = os.environ["CUPY_CACHE_DIR"] = folder
     text = Path(candidate).read_text(encoding="utf-8")
     begun = time.perf_counter()
     with contextlib.redirect_stdout(sys.stderr):
@@ -38,11 +38,11 @@ def main(checkout: str, what: str, reference: str, candidate: str, folder: str) 
             exec(compile(text, candidate, "exec"), {})
             told: dict[str, Any] = {}
         else:
-            told = _judge(checkout, Path(reference).read_text(encoding="utf-8"), text, folder)
+            told = _judge(checkout, Path(reference).read_text(encoding="utf-8"), text, folder, precision)
     print(json.dumps({**told, "seconds": time.perf_counter() - begun}))
 
 
-def _judge(checkout: str, reference: str, candidate: str, folder: str) -> dict[str, Any]:
+def _judge(checkout: str, reference: str, candidate: str, folder: str, precision: str) -> dict[str, Any]:
     sys.path.insert(0, str(Path(checkout) / "src"))
     _stand_in()
     import torch
@@ -57,6 +57,7 @@ def _judge(checkout: str, reference: str, candidate: str, folder: str) -> dict[s
         measure_performance=True,
         build_dir=folder,
         device=torch.device("cuda:0"),
+        **({"precision": getattr(torch, precision)} if precision else {}),
     )
     if found is None:
         return {"compiled": False, "correct": False, "why": "it asks to be called again"}

@@ -80,10 +80,10 @@ def test_the_reference_makes_inputs_of_the_declared_sizes() -> None:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     card = object()
     monkeypatch.setattr(kernelbench, "NEEDED", ("json", "no_such_module"))
-    assert "CUDA_LSP_KERNELBENCH must name" in peers._problem("", card)  # type: ignore[arg-type]
+    assert "CUDA_LSP_KERNELBENCH must name" in peers.problem("", card)  # type: ignore[arg-type]
     (tmp_path / "src" / "kernelbench").mkdir(parents=True)
     (tmp_path / "src" / "kernelbench" / "eval.py").write_text("")
-    assert "no_such_module" in peers._problem(str(tmp_path), card)  # type: ignore[arg-type]
+    assert "no_such_module" in peers.problem(str(tmp_path), card)  # type: ignore[arg-type]
 
 
 EVALUATOR = """
@@ -116,6 +116,7 @@ def test_its_answer_is_one_line_whatever_it_prints(
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "")
+    monkeypatch.setenv("CUPY_CACHE_DIR", "")
     for name in (*kernelbench.CLIENTS, "kernelbench", "kernelbench.eval"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     kernelbench.main(str(tmp_path), "judge", str(tmp_path / "reference"), str(tmp_path / "candidate"), str(tmp_path))
