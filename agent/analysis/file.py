@@ -313,7 +313,7 @@ def _read(node: Node, source: bytes) -> _Item:
         takes = declarator is not None and b"&" in (declarator.text or b"")
         takers = reference_takers(node) - {"swap"} if takes else frozenset()
         return _Item(macros=macros, takers=takers, functions=functions, formulas=formulas)
-    structs = tuple(of_item(node)) if b"struct" in source else ()
+    structs = tuple(of_item(node)) if b"struct" in source or b"typedef" in source else ()
     # most items hold none of these words, and a table of numbers is long to walk through
     takers = reference_takers(node) - {"swap"} if b"&" in source else frozenset()
     if not any(word in source for word in (b"#", b"const", b"enum")):

@@ -37,13 +37,18 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OTHER = re.compile(r"align|:|virtual|union|struct {8}|\} {8}")
 """A hole is where something was blanked: an alignment that is stated."""
 Written = tuple[tuple[str, str, str], ...]
-"""(type, name, extent or nothing) of the members as written."""
+"""(type, name, extent or nothing) of the members as written; of another name for a type, that type and no name."""
 
 
 def written_struct(node: Node) -> tuple[str, Written] | None:
     """(name, members) of ``struct S { ... };`` or ``typedef struct { ... } S;`` where each member is a plain number, a
-    vector, another struct or an array of those; None of what has bases, methods, bit fields or a stated alignment."""
+    vector, another struct or an array of those, and of ``typedef float2 S;``; None of what has bases, methods, bit
+    fields or a stated alignment."""
     kind = node if node.type == "struct_specifier" else node.child_by_field_name("type")
+    if node.type == "type_definition" and kind is not None and kind.type in ("primitive_type", "type_identifier"):
+        declarator = node.child_by_field_name("declarator")
+        plain = declarator is not None and declarator.type in ("type_identifier", "primitive_type")
+        return (text(declarator), ((text(kind), "", ""),)) if plain else None
     if kind is None or kind.type != "struct_specifier" or _OTHER.search(_COMMENT.sub("", text(kind))):
         return None
     body = kind.child_by_field_name("body")
@@ -99,6 +104,8 @@ def layout(kind: str, structs: Mapping[str, Layout]) -> Layout | None:
 
 
 def _layout(members: Written, known: Mapping[str, Layout], constants: Mapping[str, int]) -> Layout | None:
+    if len(members) == 1 and not members[0][1]:
+        return layout(members[0][0], known)
     offset, align, made = 0, 1, list[Member]()
     for kind, name, extent in members:
         one = layout(kind, known)

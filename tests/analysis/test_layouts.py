@@ -61,3 +61,16 @@ def test_vectors() -> None:
     assert four is not None and (four.size, four.align) == (16, 16)
     assert three is not None and (three.size, three.align, three.members[2].offset) == (12, 4, 8)
     assert layout("Unknown", {}) is None
+
+
+def test_another_name_for_a_type_lies_as_that_does() -> None:
+    text = b"struct Pair { float x, y; };\ntypedef float2 fComplex;\ntypedef Pair Point;\ntypedef float* Address;\n"
+    found = file_facts(parse(text)).structs
+    assert (found["fComplex"].size, found["fComplex"].align) == (8, 8)
+    assert (found["Point"].size, found["Point"].align) == (8, 4)
+    assert "Address" not in found
+
+
+def test_a_name_that_is_one_thing_or_another_is_neither() -> None:
+    text = b"#ifdef __CUDACC__\ntypedef float2 fComplex;\n#else\ntypedef struct { float x, y; } fComplex;\n#endif\n"
+    assert "fComplex" not in file_facts(parse(text)).structs
