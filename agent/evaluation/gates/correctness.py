@@ -9,7 +9,7 @@ from attrs import evolve
 from agent.evaluation import runs
 from agent.evaluation.aimed import Aim, aim, near
 from agent.evaluation.comparators.base import WRONG, Comparison, Expected, worst
-from agent.evaluation.contract import element, place, serious
+from agent.evaluation.contract import place, serious
 from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
 from agent.evaluation.doubts import FEW_LANES, Doubt, eased
 from agent.evaluation.draws import drawing
@@ -73,7 +73,6 @@ def correctness(trial: Trial) -> Ruling:
         if ruling.outcome != "passed":
             return ruling
         trial = ruling.trial
-    trial = _alignment(trial)
     count = len(trial.comparisons) + len(trial.doubts)
     if not count:
         return undecided(trial, "nothing was compared: the plan has no outputs")
@@ -458,19 +457,3 @@ def _leaves_out_the_same(original: Bound, candidate: Bound) -> bool:
         for bound in (original, candidate)
     ]
     return shapes[0] == shapes[1] or all(len(launches) == 1 for launches in shapes)
-
-
-def _alignment(trial: Trial) -> Trial:
-    """Allocations are aligned to 256 bytes, so a rewrite may count on it; that the original did not is worth a line."""
-    prepared = trial.prepared
-    if not prepared.contract.unaligned or not prepared.setting.device.emulated:
-        return trial
-    bound = bound_at(prepared.workload, trial.candidate, prepared.contract.base)
-    chosen = evolve(runs.case(prepared.contract.base, families(prepared.workload)[0], 1), shift=element(bound))
-    assert trial.build is not None
-    answer = runs.run(prepared.setting, trial.build, runs.contents(bound, chosen))
-    if any(fault.kind == "misaligned access" for fault in answer.faults):
-        return trial.unchecked(
-            "buffers that are not aligned as cudaMalloc aligns them: the original takes them, this does not"
-        )
-    return trial

@@ -8,6 +8,7 @@ from agent.evaluation.comparators.base import WRONG, worst
 from agent.evaluation.contract import place
 from agent.evaluation.declared import TOO_LONG, largest
 from agent.evaluation.gates.correctness import not_ok
+from agent.evaluation.placing import placed
 from agent.evaluation.prepare import unoptimised
 from agent.evaluation.probed import hold
 from agent.evaluation.runs import ALL_CHECKS, Case
@@ -27,9 +28,9 @@ CHECKED = "checked"
 CHECKED_BUDGET = 50_000_000
 """Thread-instructions of the original at the largest size that is checked."""
 
-_REFUSED = ("race on a tested value",)
-"""No proof of a fault in an original: "has nobody been here?" is asked so by searches and flags that are right. A
-rewrite that begins with it has no such claim."""
+_REFUSED = ("race on a tested value", "read-only load of a written value")
+"""No proof of a fault in an original: "has nobody been here?" is asked so by searches and flags that are right, and a
+cache may happen to hear of a write. A rewrite that begins with it has no such claim."""
 
 _NAMED = {
     "race on a polled flag": "a flag is polled that is written without volatile",
@@ -63,6 +64,9 @@ def memory(trial: Trial) -> Ruling:
     if ruling.outcome != "passed":
         return ruling
     notes += [ruling.reason] if ruling.reason else []
+    ruling = placed(ruling.trial)
+    if ruling.outcome != "passed":
+        return ruling
     return passed(ruling.trial, "; ".join(["no hazard that the original lacks", *dict.fromkeys(notes)]))
 
 
