@@ -35,7 +35,7 @@ from agent.workload.binding import Bound
 from tests.attacks.entry import Attack, Control
 from tests.attacks.originals import ORIGINALS
 from tests.attacks.tables import ATTACKS, CONTROLS
-from tests.benchmarks.peers import ask, files, in_cpp, problem
+from tests.benchmarks.peers import Files, ask, files, in_cpp, problem
 from tests.gpu import shards
 from tests.gpu.modules import NotExpressible, raw_module
 from tests.gpu.seen import COMPILER, HIDDEN, seen
@@ -49,7 +49,7 @@ _LONG = ("another kernel for nvcc", "endless")
 _RESTS_ON = ("agent", "tests/attacks", "tests/gpu/modules.py", "tests/gpu/formulas.py", "tests/gpu/kernelbench.py",
              "tests/gpu/seen.py", "tests/benchmarks/peers.py", "tests/benchmarks/peers_attacks.py")  # fmt: skip
 
-Ask = Callable[["Case"], dict[str, Any]]
+Judge = Callable[[Files], dict[str, Any]]
 
 
 @frozen
@@ -86,7 +86,7 @@ def cases() -> list[Case]:
     return sorted(found, key=lambda case: not case.entry.name.startswith(_LONG))
 
 
-def fill(held: shards.Shard, wanted: Iterable[Case], folder: Path, judge: Callable[..., dict[str, Any]]) -> None:
+def fill(held: shards.Shard, wanted: Iterable[Case], folder: Path, judge: Judge) -> None:
     """Judge what is not in ``held`` yet, many at once, until its time is over."""
     asked: dict[Future[dict[str, Any]], Case] = {}
     with ThreadPoolExecutor(JOBS) as pool:
@@ -94,24 +94,24 @@ def fill(held: shards.Shard, wanted: Iterable[Case], folder: Path, judge: Callab
             if case.key in held.rows:
                 continue
             try:
-                written = files(case.entry, number, folder, in_python) if sayable(case.entry) else None
+                written = said_in_its_format(case.entry, number, folder)
             except NotExpressible as problem:
                 held.add(case.key, _row(case, NOT_SAID, str(problem)))
                 continue
-            asked[pool.submit(lambda one: {} if held.over else judge(one), written)] = case
+            asked[pool.submit(lambda one: judge(one) if not held.over else {}, written)] = case
         for done in as_completed(asked):
             case, said = asked[done], done.result()
             if said:
                 held.add(case.key, _row(case, word(said), reason(said), seen(case.entry)))
 
 
-def sayable(entry: Attack | Control) -> bool:
-    """True. Raises NotExpressible where what is wrong with it is nothing that a run on one card is asked about."""
+def said_in_its_format(entry: Attack | Control, number: int, folder: Path) -> Files:
+    """The files. Raises NotExpressible, also where what is wrong is nothing that a run on one card is asked about."""
     if isinstance(entry, Attack) and entry.scope != "plan":
         raise NotExpressible(f"it is wrong as a {entry.scope} only, which its format does not have")
     if isinstance(entry, Attack) and entry.architectures:
         raise NotExpressible("it is wrong for other cards only")
-    return True
+    return files(entry, number, folder, in_python)
 
 
 def in_python(document: Document, bound: Bound, name: str) -> str:
@@ -164,16 +164,21 @@ def report(rows: Mapping[str, shards.Row]) -> list[str]:
                      f"{ours}{row['why'][:110]}")  # fmt: skip
     for kind in KINDS:
         lines.append(_total(kind, [row for row in rows.values() if row["kind"] == kind]))
-    passed = [row for row in said if row["kind"] == "attack" and row["word"] == ACCEPTED]
-    hidden = sum(row["seen"] == HIDDEN for row in passed)
+    attacks = [row for row in said if row["kind"] == "attack"]
+    passed = [row for row in attacks if row["word"] == ACCEPTED]
+    lines.append(f"  attacks whose fault never shows at its one size and contents: {_hidden(attacks)}; "
+                 f"of the {len(passed)} accepted: {_hidden(passed)}")  # fmt: skip
     gates = ", ".join(f"{name} {count}" for name, count in Counter(row["gate"] for row in passed).most_common())
-    lines.append(f"  of the {len(passed)} attacks accepted, {hidden} show nothing at its one size and contents")
     lines.append(f"  the gates that refuse them here: {gates}")
     flagged = sum("excessive_speedup" in row["why"] for row in passed)
     lines.append(f"  of them it flags {flagged} for an excessive speedup (its figures are of {JOBS} at once)")
     lines.append("  not expressible:")
     left = Counter((row["kind"], row["why"]) for row in rows.values() if row["word"] == NOT_SAID)
     return [*lines, *(f"    {count:3} {kind:8} {why}" for (kind, why), count in sorted(left.items()))]
+
+
+def _hidden(those: Iterable[shards.Row]) -> int:
+    return sum(row["seen"] == HIDDEN for row in those)
 
 
 def _total(kind: str, those: list[shards.Row]) -> str:

@@ -98,6 +98,7 @@ class Found:
 def eval_kernel_against_ref(reference, candidate, **more):
     print("what it prints is in nobody's way")
     assert (reference, candidate, more["num_correct_trials"], more["num_perf_trials"]) == ("R", "C", 5, 100)
+    assert more["precision"] == "half"
     return Found()
 """
 
@@ -112,14 +113,15 @@ def test_its_answer_is_one_line_whatever_it_prints(
     for name, text in (("reference", "R"), ("candidate", "C")):
         (tmp_path / name).write_text(text)
     torch = ModuleType("torch")
-    torch.device = str  # type: ignore[attr-defined]
+    torch.device, torch.float16 = str, "half"  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "")
     monkeypatch.setenv("CUPY_CACHE_DIR", "")
     for name in (*kernelbench.CLIENTS, "kernelbench", "kernelbench.eval"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    kernelbench.main(str(tmp_path), "judge", str(tmp_path / "reference"), str(tmp_path / "candidate"), str(tmp_path))
+    given = [str(tmp_path / name) for name in ("reference", "candidate")]
+    kernelbench.main(str(tmp_path), "judge", *given, str(tmp_path), "float16")
     told = json.loads(capsys.readouterr().out)
     assert told["compiled"] and told["correct"] and told["why"] == {"trials": "(5 / 5)"} and told["seconds"] >= 0
     for name in (*kernelbench.CLIENTS, "kernelbench", "kernelbench.eval"):

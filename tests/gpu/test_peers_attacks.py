@@ -17,8 +17,8 @@ from tests.attacks.entry import candidate
 from tests.attacks.originals import ORIGINALS
 from tests.attacks.tables import ATTACKS, CONTROLS
 from tests.benchmarks import peers_attacks
-from tests.benchmarks.peers import Files, files
-from tests.benchmarks.peers_attacks import NOT_SAID, Case, cases, fill, in_python, reason, report, sayable, word
+from tests.benchmarks.peers import Files
+from tests.benchmarks.peers_attacks import NOT_SAID, Case, cases, fill, reason, report, said_in_its_format, word
 from tests.evaluation.kernels import original
 from tests.gpu.formulas import FORMULAS
 from tests.gpu.modules import NotExpressible, raw_module, reference
@@ -114,8 +114,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, File
     folder, found = tmp_path_factory.mktemp("cases"), dict[str, Files | str]()
     for number, case in enumerate(cases()):
         try:
-            sayable(case.entry)
-            found[case.key] = files(case.entry, number, folder, in_python)
+            found[case.key] = said_in_its_format(case.entry, number, folder)
         except NotExpressible as problem:
             found[case.key] = str(problem)
     yield found
@@ -328,7 +327,7 @@ def test_the_table_counts_everything() -> None:
     text = "\n".join(" ".join(line.split()) for line in lines)
     assert "attack 3: 1 accepted, 1 refused, 0 crashed, 0 no answer; 1 not expressible" in text
     assert "honest 1: 0 accepted, 0 refused, 1 crashed, 0 no answer; 0 not expressible" in text
-    assert "of the 1 attacks accepted, 1 show nothing at its one size" in text and "refuse them here: memory 1" in text
+    assert "its one size and contents: 1; of the 1 accepted: 1" in text and "refuse them here: memory 1" in text
     assert "flags 1 for an excessive speedup" in text and "1 attack it has 2 outputs" in text
 
 
