@@ -39,6 +39,7 @@ _HARMLESS = {
     "race of a test with an atomic": "values that are tested beside atomics",
     "race on a polled flag": "flags that are polled",
     "race behind a lock without a fence": "locks that are taken without a fence",
+    "read-only load of a written value": "values that are loaded as read-only after they were written",
 }
 """Races that correct programs have too, and how the contract says so."""
 

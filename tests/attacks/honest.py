@@ -332,6 +332,7 @@ CONTROLS = (
         "flags",
         (("atomicExch(any, 1);", "if (atomicAdd(any, 0) == 0) atomicExch(any, 1);"),),
     ),
+    Control("in place, through the read-only cache before the write", "inplace", (("+ y[i];", "+ __ldg(y + i);"),)),
     Control(
         "in place, read once",
         "inplace",

@@ -102,6 +102,14 @@ ATTACKS = (
         "no order between",
     ),
     Attack(
+        "what was just written is loaded through the read-only cache",
+        ("64",),
+        "chain",
+        (("if (i < n) y[i] = 2.0f * x[i] * x[i];", "if (i < n) { y[i] = x[i] * x[i]; y[i] = 2.0f * __ldg(y + i); }"),),
+        "memory",
+        "read-only",
+    ),
+    Attack(
         "endless",
         ("25",),
         "scale",

@@ -14,6 +14,8 @@ Of what is left these are classes of their own, no faults by themselves:
 - ``TESTED``: a load whose value only decides branches, against any write: "has nobody been here yet?", as in a search
   by levels or a flag that something changed. The answer may be old; whether that is harmless this does not know.
   ``OUTDATED`` is the same against an atomic ("is it worth an atomic maximum?");
+- ``KEPT``: a load that says that its memory is only read while the kernel runs (``ld.global.nc``, ``__ldg``), of what
+  the launch has written: the cache that it goes through need not hear of that;
 - ``UNFENCED``: what a lock guards, where whoever took it by a compare-and-swap passed no fence: a value that is cached
   may be old.
 
@@ -42,6 +44,8 @@ from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
+
+KEPT = "read-only load of a written value"
 
 _THREAD = np.uint64(0xFFFF_FFFF)
 _TIME = np.uint64(32)
@@ -174,6 +178,7 @@ class Traffic:
         for access in self._accesses(lanes, site, buffer, offsets, span, strength):
             if not cells.fresh:
                 self._check_writes(batch, access, cells)
+                self._check_kept(batch, access, cells)
             self._note_read(cells, access)
 
     def write(
@@ -265,6 +270,13 @@ class Traffic:
         self._check(batch, access, cells.written, "wrote", False)
         if not cells.changes:
             self._check(batch, access, cells.equal, "wrote", reads)
+
+    def _check_kept(self, batch: "Batch", access: Access, cells: Cells) -> None:
+        """Report loads through the read-only path of what this launch has written: also the thread's own."""
+        if "nc" in access.site.instruction.modifiers:
+            bad = cells.written.stamps.take(access.cells) != 0
+            words = f"loads as read-only what the same launch has written to buffer '{access.buffer.name}'"
+            batch.fault(KEPT, access.lanes, access.site, bad, lambda lane: words, benign=True)
 
     def _check_reads(self, batch: "Batch", access: Access, cells: Cells) -> None:
         self._check(batch, access, cells.last, "read", False)

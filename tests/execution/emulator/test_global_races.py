@@ -5,6 +5,7 @@ import pytest
 
 from agent.execution.device import Answer, Fault
 from agent.execution.emulator import race_clocks
+from agent.execution.emulator.global_races import KEPT
 from agent.execution.emulator.race_clocks import Clocks
 from agent.execution.emulator.race_order import Clock, Order
 from tests.execution.emulator.building import build, launch, run
@@ -160,3 +161,18 @@ def test_a_buffer_is_watched_however_it_is_reached(way: str, options: tuple[str,
     built = build(text, *options)
     answer = run(built, launch("k", 2, 64, *arguments), buffers, checks=CHECKS)[0]
     assert any(fault.kind == "global-memory race" and not fault.benign for fault in answer.faults), answer
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("a[i ^ 1] = 2 * b[i];\n__syncthreads();\nb[i] = __ldg(a + i);", True),
+        ("atomicAdd(a + i, 1);\nb[i] = __ldg(a + i);", True),
+        ("a[i] = 2 * __ldg(a + i);", False),
+        ("a[i] = 2 * b[i];\nb[i] = a[i] + __ldg((int*)n + (i & 7));", False),
+    ],
+)
+def test_what_was_written_is_not_loaded_as_read_only(body: str, kept: bool) -> None:
+    found = [fault for fault in execute(Case("kept", body, "")).faults if fault.kind == KEPT]
+    assert bool(found) == kept
+    assert all(fault.benign and fault.where.line == body.count("\n") + 2 for fault in found)
