@@ -31,6 +31,12 @@ Accepted, in full depth: {names}.
 - Whole numbers beyond those tried, where no range is stated.
 - An error between four and some ten times the original's own, where an output has a few values only: nobody can tell it from luck.
 - A block that waits, through volatile reads, for what a later block writes: it ends in the emulator, and need not on a card.
+- Without a card: code that knows the emulator by where its shared or local memory lies, or by the last bits of an approximation, and is right there only.
+- Without a card: lanes that a shuffle under `__activemask()` takes for converged after a branch.
+- Indices of 32 bits that overflow beyond the sizes that run: the verdict names the largest of them.
+- A zero of the other sign: the two are equal.
+- Random draws that are not independent of one another: their distribution alone is compared.
+- A branch for another architecture than the one that is judged (`#if __CUDA_ARCH__`): it is compiled for those that the project names, and not run.
 """
 
 
