@@ -23,7 +23,8 @@ def _buffer(buffer: Buffer) -> str:
 
 
 def origin(workload: Workload) -> str:
-    """``launch at line 61, extents from cudaMalloc``, ``directive at line 12``, ``.cuda-lsp.toml``, ``made up: ..``."""
+    """``launch at line 61, extents from cudaMalloc``, ``directive at line 12``, ``.cuda-lsp.toml``, ``made up: ..``; of
+    what was read off host code what was taken for granted there, too."""
     told = workload.origin
     if told.kind == "settings":
         return told.detail
@@ -39,7 +40,7 @@ def origin(workload: Workload) -> str:
     runs = sorted({size.name for size in workload.sizes if size.origin.kind == "run line"})
     where = next((size.origin.detail for size in workload.sizes if size.origin.kind == "run line"), "")
     values += f", {', '.join(runs)} as {where} runs it" if runs else ""
-    return f"launch{line}{extents}{values}"
+    return "; ".join((f"launch{line}{extents}{values}", *workload.notes))
 
 
 def sizes(names: dict[str, int]) -> str:

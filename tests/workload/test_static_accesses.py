@@ -3,6 +3,8 @@
 import pytest
 
 from agent.source.document import parse
+from agent.workload.describe import origin
+from agent.workload.directive import plan_statements
 from agent.workload.static import infer
 from agent.workload.static.usage import usage
 from agent.workload.workload import Access
@@ -112,3 +114,34 @@ def test_what_nothing_fills_is_no_output_where_it_is_read_first(body: str, acces
     assert [buffer.access for buffer in found.buffers] == [access]
     told = [note for note in found.notes if "reads `x` before it writes it" in note]
     assert len(told) == (access is Access.INOUT)
+
+
+STEP = """
+__global__ void step(const float* a, float* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < n - 1) b[i] = a[i - 1] + a[i + 1];
+}
+int main() {
+    const int n = 1024; float *a, *b, *c;
+    cudaMalloc(&a, n * 4); cudaMalloc(&b, n * 4); cudaMalloc(&c, n * 4);
+    for (int t = 0; t < 10; t++) { TURN }
+}
+"""
+
+
+def test_three_buffers_in_turn() -> None:
+    """The third is no argument in the first turn, but of the later ones."""
+    turn = "step<<<4, 256>>>(a, b, n); float* x = a; a = b; b = c; c = x;"
+    document = parse(STEP.replace("TURN", turn).encode())
+    found = infer(document, document.kernels[0])
+    roles = {buffer.name: buffer.access for buffer in found.buffers}
+    assert roles == {"a": Access.INOUT, "b": Access.OUT, "c": Access.INOUT}
+    assert [buffer.dtype for buffer in found.buffers] == ["f32"] * 3
+    assert "swap     a b" in "\n".join(plan_statements(found.plan)) and len(found.plan.steps) == 1
+
+
+def test_that_one_turn_is_taken_of_several_is_told_with_the_launch() -> None:
+    turn = "if (rand() % 2) step<<<4, 256>>>(a, b, n); else step<<<4, 256>>>(b, a, n);"
+    document = parse(STEP.replace("TURN", turn).encode())
+    found = infer(document, document.kernels[0])
+    assert "the first turn alone" in origin(found)

@@ -38,6 +38,10 @@ def source(trial: Trial) -> Ruling:
     if problem:
         return wrong(trial, problem)
     trial = trial.unchecked(*(f"{what}, which changes as well" for what in changed(original, trial.candidate)))
+    workload = trial.prepared.workload
+    trial = trial.unchecked(
+        *(workload.notes if workload.origin.kind == "launch" else ())
+    )  # as it was read, so it is run
     return passed(
         evolve(trial, bound=bound), f"parses; the plan is valid at {describe(declared(trial.prepared.workload))}"
     )

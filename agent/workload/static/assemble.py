@@ -14,7 +14,7 @@ from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.layout import Address, parameter_layout
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Step, Swap
-from agent.workload.static import arguments, arranging, contents, passing, showing, sizing, structs
+from agent.workload.static import arguments, arranging, contents, passing, roles, showing, sizing, structs
 from agent.workload.static.dividing import divided
 from agent.workload.static.draft import draft_text
 from agent.workload.static.refusal import BLANK, refusal
@@ -193,6 +193,11 @@ def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
 
 def _repeat(item: LoopItem, draft: Draft) -> Repeat:
     body = list(_steps(item.body, draft))
+    for pair in item.swaps:
+        known = [memory for memory in pair if memory in draft.order]
+        for memory in set(pair) - set(known) if known else ():  # no launch names it in the first turn, but later on
+            draft.order.append(memory)
+            draft.dtypes[memory] = draft.dtypes[known[0]]
     names = draft.facts.memories
     body += [Swap(names[first].name, names[second].name) for first, second in item.swaps]
     for head in (item.count, item.start, item.condition):
@@ -365,18 +370,19 @@ def _finish(
 ) -> Workload:
     usages = {link.kernel: _usage(link.kernel, draft) for link in launches(items)}
     extents = {memory: _extent(memory, draft) for memory in draft.order}
-    orbit = _orbits(items)
+    orbit = roles.orbits(items)
     notes: list[str] = list(draft.facts.notes)
     buffers = []
     for memory in draft.order:
-        access = _access(memory, draft, usages, orbit, notes)
+        access = roles.access(memory, draft, usages, orbit, notes)
         domain = contents.domain(memory, access, draft, usages, extents, draft.first or item, notes)
         held = draft.facts.memories[memory]
         origin = Origin("allocation", held.line, held.how)
         buffers.append(Buffer(held.name, draft.dtypes[memory], extents[memory], access, domain, origin, host=held.name))
     buffers += _symbols(draft, items, usages)
     if item.line in draft.facts.first_turns:
-        notes.append(f"the launch at {draft.facts.at(item.line)} is taken as in the first turn of its loop")
+        where = draft.facts.at(item.line)
+        notes.append(f"of the loop around the launch at {where} the first turn alone: how turns differ is not followed")
     views = showing.textures(draft)
     sizes, constants, fixed = sizing.numbers(draft.facts, steps, buffers)
     steps = tuple(sizing.substituted(step, fixed) for step in steps)
@@ -419,56 +425,6 @@ def _extent(memory: int, draft: Draft) -> Expression:
     if isinstance(held.nbytes, Unknown):
         return draft.ask(f"size of `{held.name}`", held.nbytes.reason, held.nbytes.line or held.line)
     return _told(divided(held.nbytes, dtypes.size_of(draft.dtypes[memory])), draft)
-
-
-def _orbits(items: tuple[Item, ...]) -> dict[int, set[int]]:
-    """Memories that swaps exchange with each other."""
-    found: dict[int, set[int]] = {}
-    for item in items:
-        if isinstance(item, LoopItem):
-            for memory, others in _orbits(item.body).items():
-                found.setdefault(memory, set()).update(others)
-            for pair in item.swaps:
-                joined = set(pair).union(*(found.get(memory, set()) for memory in pair))
-                for memory in joined:
-                    found[memory] = joined
-    return found
-
-
-def _access(
-    memory: int, draft: Draft, usages: dict[str, Usage | None], orbit: dict[int, set[int]], notes: list[str]
-) -> Access:
-    """In when nothing writes it, in any role that swaps give it; out when what was there before cannot show.
-
-    Whether a launch writes all of a buffer is not seen here. So what the host put there may still be read by a later
-    step, such as the rim that a stencil leaves alone; what nothing put there is left for the contract to judge, unless
-    the first launch reads it before it writes it.
-    """
-    own = list(_role(memory, draft, usages))
-    roles = [role for other in orbit.get(memory, {memory}) for role in _role(other, draft, usages)]
-    content = draft.first.contents.get(memory) if draft.first else None
-    fresh = content is None or content.kind == "fresh"
-    _, first_writes = own[0]
-    if not any(writes for _, writes in roles):
-        return Access.IN
-    if not first_writes or (not fresh and any(reads for reads, _ in roles)):
-        return Access.INOUT
-    path, kernel, _ = draft.uses[memory][0]
-    how = usages.get(kernel.name)
-    if how is not None and path in how.before:
-        name = draft.facts.memories[memory].name
-        notes.append(f"`{kernel.name}` reads `{name}` before it writes it, and nothing that was read fills it before")
-        return Access.INOUT
-    return Access.OUT
-
-
-def _role(memory: int, draft: Draft, usages: dict[str, Usage | None]) -> Iterator[tuple[bool, bool]]:
-    for parameter, kernel, _ in draft.uses.get(memory, []):
-        how = usages.get(kernel.name)
-        if how is None:
-            yield True, True
-        else:
-            yield how.role(parameter)
 
 
 def _symbols(draft: Draft, items: tuple[Item, ...], usages: dict[str, Usage | None]) -> list[Buffer]:
