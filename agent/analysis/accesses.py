@@ -29,7 +29,7 @@ class Access:
     that loads four of them. ``spread`` is the index up to a summand that is the same for all threads of a warp at that
     moment, where it can be followed so far: through pointers that are moved (``p += n``), and numbers that are stepped.
     It is for comparing the lanes of one access, and says nothing of two. ``cast`` is the array's own type and that
-    which a macro of the file takes at the element in its place (``float``, ``float4``)."""
+    which a macro of the file, or a cast, takes at the element in its place (``float``, ``float4``)."""
 
     node: Node
     root: Symbol | None
@@ -99,9 +99,27 @@ def access(node: Node, scope: Scope) -> Access:
     spread = None if beyond is None else stepped(beyond, scope)
     element = pointee(node, scope) or made.element
     if not _given_away(node, scope):
-        return evolve(made, element=element, spread=spread)
+        wide = _widened(node, scope) if spread is None and isinstance(root, Symbol) else None
+        return evolve(made, element=element, spread=wide[0] if wide else spread, cast=wide[1] if wide else None)
     taken = scope.symbols.casts.get(callee(node.parent.parent), "") if node.parent is not None else ""
     return evolve(made, element="", spread=spread, cast=(element, taken) if taken else None)
+
+
+def _widened(node: Node, scope: Scope) -> tuple[Poly, tuple[str, str]] | None:
+    """Of ``reinterpret_cast<float2*>(p + i)[0]``: the spread of ``i``, in elements of ``p``, and the two types. The
+    lanes differ by it alone where they all take the same one from there."""
+    subscripts, base = subscripts_of(node), node.child_by_field_name("argument")
+    cast = bare(base)
+    same = all(_uniform(product) for one in subscripts for product, _ in value(one, scope).terms)
+    if len(subscripts) > 1 or not same or cast is None or cast.type not in ("cast_expression", "call_expression"):
+        return None
+    given = cast.child_by_field_name("value") if cast.type == "cast_expression" else next(iter(arguments(cast)), None)
+    if given is None or (cast.type == "call_expression" and not callee(cast).endswith("_cast")):
+        return None
+    was, now = pointee(given, scope), pointee(cast, scope)
+    offset = pointer(given, scope, loose=True)[1]
+    spread = None if offset is None or not was or not now else stepped(offset, scope)
+    return None if spread is None else (spread, (was, now))
 
 
 def pointee(node: Node, scope: Scope) -> str:

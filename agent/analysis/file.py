@@ -18,12 +18,13 @@ from tree_sitter import Node
 
 from agent.analysis.constants import constant_arrays, definitions, folded, steady_scalars
 from agent.analysis.formulas import Formula, formula_of
-from agent.analysis.layouts import Layout, Written, layouts, of_item
+from agent.analysis.layouts import Layout, Written, another_name, layouts, of_item
 from agent.analysis.symbols import cast_of, reference_takers, takes_address
 from agent.analysis.syntax import text
 from agent.source.document import Document
 from agent.source.incremental import Fresh
 from agent.source.parsing import changed_range
+from agent.workload.dtypes import from_c_type, is_scalar
 
 CONTAINERS = frozenset(
     (
@@ -187,23 +188,44 @@ def joined(*files: FileFacts) -> FileFacts:
 
 def _facts(items: Sequence[_Item]) -> FileFacts:
     whole = _merged(items)
+    constants = folded((*whole.macros, *whole.variables))
     return FileFacts(
-        constants=folded((*whole.macros, *whole.variables)),
+        constants=constants,
         takers=whole.takers | {"swap"},
         arrays=whole.arrays,
         fixed=_plain(whole.macros) | whole.scalars,
         functions=whole.functions,
         formulas=_single(whole.formulas),
-        structs=layouts(_once(whole.structs), folded((*whole.macros, *whole.variables))),
+        structs=layouts(_types(whole), constants),
         casts=_once(whole.casts),
         items=items,
     )
 
 
-def _once(pairs: tuple[tuple[str, _T], ...]) -> Mapping[str, _T]:
+def _types(whole: _Item) -> Mapping[str, Written]:
+    """What names of types mean. One that stands for a number in each of several ways (``float`` or ``double``, as the
+    build has it) is taken for a float: how many times too many sectors a stride touches hardly depends on it."""
+    told = (*whole.structs, *((name, another_name(value)) for name, value in whole.macros if _dtype(value)))
+    other = {name for name, members in told if not _stands_for_number(members)}
+    numbers = {name: another_name("float") for name, _ in told if name not in other}
+    return {**numbers, **_once(told)}
+
+
+def _stands_for_number(members: Written) -> bool:
+    dtype = _dtype(members[0][0]) if len(members) == 1 and not members[0][1] else None
+    return dtype is not None and is_scalar(dtype)
+
+
+@lru_cache(maxsize=4096)
+def _dtype(kind: str) -> str | None:
+    return from_c_type(kind)
+
+
+def _once(pairs: Sequence[tuple[str, _T]]) -> Mapping[str, _T]:
     """Those that are defined in one way."""
     told = dict(pairs)
-    return {name: one for name, one in told.items() if all(one == other for known, other in pairs if known == name)}
+    double = {name for name, one in pairs if told[name] != one}
+    return {name: one for name, one in told.items() if name not in double}
 
 
 _seen: dict[tuple[bytes, tuple[int, bool, int]], _Item] = {}

@@ -33,6 +33,8 @@ class Layout:
         return next((one for one in self.members if one.name == name), None)
 
 
+POINTER = "size_t"
+"""Lies as a pointer does."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OTHER = re.compile(r"align|:|virtual|union|struct {8}|\} {8}")
 """A hole is where something was blanked: an alignment that is stated."""
@@ -42,13 +44,13 @@ Written = tuple[tuple[str, str, str], ...]
 
 def written_struct(node: Node) -> tuple[str, Written] | None:
     """(name, members) of ``struct S { ... };`` or ``typedef struct { ... } S;`` where each member is a plain number, a
-    vector, another struct or an array of those, and of ``typedef float2 S;``; None of what has bases, methods, bit
-    fields or a stated alignment."""
+    vector, a pointer, another struct or an array of those, and of ``typedef float2 S;``; None of what has bases,
+    methods, bit fields or a stated alignment."""
     kind = node if node.type == "struct_specifier" else node.child_by_field_name("type")
     if node.type == "type_definition" and kind is not None and kind.type in ("primitive_type", "type_identifier"):
         declarator = node.child_by_field_name("declarator")
         plain = declarator is not None and declarator.type in ("type_identifier", "primitive_type")
-        return (text(declarator), ((text(kind), "", ""),)) if plain else None
+        return (text(declarator), another_name(text(kind))) if plain else None
     if kind is None or kind.type != "struct_specifier" or _OTHER.search(_COMMENT.sub("", text(kind))):
         return None
     body = kind.child_by_field_name("body")
@@ -68,10 +70,19 @@ def written_struct(node: Node) -> tuple[str, Written] | None:
             if declarator.type == "array_declarator":
                 extent = text(declarator.child_by_field_name("size"))
                 declarator = declarator.child_by_field_name("declarator") or declarator
+            kind_of = text(member.child_by_field_name("type"))
+            while declarator.type == "pointer_declarator":
+                kind_of = POINTER
+                declarator = declarator.child_by_field_name("declarator") or declarator
             if declarator.type != "field_identifier":
                 return None
-            found.append((text(member.child_by_field_name("type")), text(declarator), extent))
+            found.append((kind_of, text(declarator), extent))
     return (name, tuple(found)) if found else None
+
+
+def another_name(kind: str) -> Written:
+    """What is written of a name that stands for a type."""
+    return ((kind, "", ""),)
 
 
 def layouts(structs: Mapping[str, Written], constants: Mapping[str, int]) -> Mapping[str, Layout]:

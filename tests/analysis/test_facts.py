@@ -65,6 +65,22 @@ def test_a_vector_that_a_function_loads_is_loaded_whole() -> None:
     assert (found.element, found.member) == ("float4", "")
 
 
+WIDENED = {
+    "*(float4*)(x + 3 * threadIdx.x) = v;": ("3*threadIdx.x", ("float", "float4")),
+    "reinterpret_cast<float2*>(x + threadIdx.x * n + m)[0] = w;": ("n*threadIdx.x", ("float", "float2")),
+    "((float2*)(x + threadIdx.x * n))[1] = w;": ("n*threadIdx.x", ("float", "float2")),
+    "((float2*)(x + threadIdx.x * n))[threadIdx.y] = w;": None,
+    "*(float4*)(x + 4 * threadIdx.x) = v;": None,  # whole ones, which are counted as such
+}
+
+
+@pytest.mark.parametrize("body", WIDENED)
+def test_a_wider_type_at_an_element(body: str) -> None:
+    (found,) = [one for one in facts(body, "float* x, float4 v, float2 w, int n, int m").accesses if one.writes]
+    spread = None if found.spread is None else str(found.spread).removeprefix("m + ")
+    assert (found.cast and (spread, found.cast)) == WIDENED[body]
+
+
 FORMULAS = {
     ("#define IDX(i, j) ((i) * 8 + (j))", "y[IDX(threadIdx.y, threadIdx.x + 1)]"): "1 + threadIdx.x + 8*threadIdx.y",
     ("#define IDX(i, j) i * 8 + j", "y[IDX(threadIdx.y, n)]"): "n + 8*threadIdx.y",

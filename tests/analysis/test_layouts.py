@@ -16,12 +16,15 @@ NUMBERS: dict[str, Any] = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
     "size_t": ctypes.c_size_t,
+    "long long": ctypes.c_longlong,
+    "float*": ctypes.c_void_p,
 }
 STRUCTS = [
     (("float", "x"), ("double", "y"), ("char", "z")),
     (("char", "a"), ("short", "b"), ("int", "c"), ("char", "d")),
     (("size_t", "n"), ("float", "w")),
     (("float", "x"), ("float", "y"), ("float", "z")),
+    (("float", "x"), ("float*", "p"), ("long long", "n"), ("float", "y")),
 ]
 
 
@@ -46,7 +49,7 @@ def test_structs_of_structs_and_arrays_whose_extent_has_a_name() -> None:
 
 OTHER = (
     "struct S { int x : 4; };", "struct S : B { int x; };", "struct __align__(16) S { int x; };",
-    "struct S { union { int x; float y; }; };", "struct S { int x; void f(); };", "struct S { int* x; };",
+    "struct S { union { int x; float y; }; };", "struct S { int x; void f(); };", "struct S { int* x[]; };",
     "struct S { T x; };", "struct S { int x; }; struct S { float y; double z; };", "struct S { int x[M]; };",
 )  # fmt: skip
 
@@ -74,3 +77,10 @@ def test_another_name_for_a_type_lies_as_that_does() -> None:
 def test_a_name_that_is_one_thing_or_another_is_neither() -> None:
     text = b"#ifdef __CUDACC__\ntypedef float2 fComplex;\n#else\ntypedef struct { float x, y; } fComplex;\n#endif\n"
     assert "fComplex" not in file_facts(parse(text)).structs
+
+
+def test_a_number_whose_type_the_build_chooses_is_taken_for_a_float() -> None:
+    text = b"#if HALF\ntypedef half floatX;\n#else\ntypedef float floatX;\n#endif\n#define D double\n"
+    found = file_facts(parse(text + b"#if A\n#define V float2\n#else\n#define V float\n#endif\n")).structs
+    assert (found["floatX"].size, found["D"].size) == (4, 8)
+    assert "V" not in found
