@@ -8,6 +8,7 @@ from attrs import frozen
 from agent.evaluation import runs
 from agent.evaluation.mutants import BLIND, EQUAL, KILLED, SURVIVED, fate, mutants
 from agent.evaluation.truth import Bench, Truth, inputs, outputs
+from agent.execution.device import Answer
 from agent.workload.generators import recipe
 
 
@@ -64,22 +65,32 @@ def _named(fates: dict[str, str], wanted: str) -> tuple[str, ...]:
 
 
 def _silent(bench: Bench, known: Truth) -> tuple[str, ...]:
-    """Inputs whose contents change no output: each is drawn anew, the others stay."""
+    """Inputs whose contents change no output: each is drawn anew, the others stay. Of a buffer that is an output too
+    what a run leaves alone does not count, and the only output is none of them."""
     found: list[str] = []
+    written = outputs(known.before.bound)
     for buffer in inputs(known.before.bound):
         drawn = recipe(buffer, known.case.family, known.case.seed ^ 0x5EED)(0, buffer.nbytes)
         held = known.before.given[buffer.name]
+        if [buffer.name] == [out.name for out in written]:
+            continue
         if isinstance(held, np.ndarray) and np.array_equal(held, drawn):
             continue  # it can hold nothing else (captured contents, zeros): that tells nothing
         changed = runs.Contents(known.before.bound, {**known.before.given, buffer.name: drawn}, known.case.shift)
         answer = runs.run(bench.setting, bench.build, changed)
         if answer.status != "ok":
             continue
-        same = all(
-            np.array_equal(answer.outputs[out.name], known.answer.outputs[out.name])
-            for out in outputs(known.before.bound)
-            if out.name != buffer.name
-        )
-        if same and (len(outputs(known.before.bound)) > 1 or buffer.name != outputs(known.before.bound)[0].name):
+        apart = {out.name: answer.outputs[out.name] != known.answer.outputs[out.name] for out in written}
+        if buffer.name in apart:
+            apart[buffer.name] &= _changed(answer, buffer.name, drawn) | _changed(known.answer, buffer.name, held)
+        if not any(one.any() for one in apart.values()):
             found.append(buffer.name)
     return tuple(found)
+
+
+def _changed(answer: Answer, name: str, before: object) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """The bytes of a buffer that a run made something else of; all where it is not known what it held."""
+    after = answer.outputs[name]
+    if not isinstance(before, np.ndarray) or before.nbytes != after.nbytes:
+        return np.ones(len(after), bool)
+    return np.asarray(after != before.view(np.uint8).reshape(-1))

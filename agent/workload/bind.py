@@ -320,7 +320,9 @@ def _typed(
     for parameter, told in zip(kernel.parameters, launch.arguments, strict=True):
         what = f"parameter `{parameter.name}` of `{launch.kernel}`"
         if parameter.pointer_depth > 1 and not parameter.arrays:
-            raise WorkloadError(f"{what} is a pointer to pointers, which a plan cannot pass")
+            raise WorkloadError(
+                f"{what} is a pointer to pointers, which a plan cannot pass: put the arrays into one and pass that"
+            )
         dtype = None if parameter.pointer_depth else types.parameter_dtype(scene.document, kernel, parameter, template)
         if told.op == "record" or not (
             parameter.pointer_depth or types.is_texture(parameter) or (dtype is not None and dtypes.is_scalar(dtype))

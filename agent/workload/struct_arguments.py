@@ -30,7 +30,9 @@ def record_argument(
             placed.append(Placed(offset, convert(value, leaf.dtype)))
         elif isinstance(value, PointerArgument):
             if leaf.stars > 1:
-                raise WorkloadError(f"{path} is a pointer to pointers, which a plan cannot pass")
+                raise WorkloadError(
+                    f"{path} is a pointer to pointers, which a plan cannot pass: put the arrays into one and pass that"
+                )
             placed.append(Placed(offset, value))
         elif value != 0:
             raise WorkloadError(f"{path} is a pointer: give it a buffer, or 0 where it leads nowhere, not `{told}`")

@@ -1,5 +1,7 @@
 """The self-test as a whole: survivors call for more inputs, and inputs without influence are found."""
 
+import pytest
+
 from agent.evaluation import runs
 from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.selftest import selftest
@@ -29,6 +31,31 @@ def prepared() -> Prepared:
 
 def test_an_input_that_influences_nothing_is_reported() -> None:
     assert prepared().selftest.silent == ("unused",)
+
+
+COUNTS = """
+// cuda-lsp: workload
+//   size     n = 600
+//   buffer   x: f32[n] in
+//   buffer   c: i32[n + 7] inout integers(0, 9)
+//   buffer   y: f32[n] out
+//   launch   count<<<(n + 255) / 256, 256>>>(x, c, y, n)
+__global__ void count(const float* x, int* c, float* y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) { y[i] = x[i] + 1.0f; CHANGE; }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "silent"),
+    [("c[i] += 1", ()), ("c[i] = 2 * c[i + 1 - 1]", ()), ("c[i] = i", ("c",)), ("if (i < 0) c[i] += 1", ("c",))],
+)
+def test_what_a_buffer_held_influences_what_is_made_of_it(change: str, silent: tuple[str, ...]) -> None:
+    program, workload = original(COUNTS.replace("CHANGE", change))
+    found = prepare(program, workload, setting())
+    assert isinstance(found, Prepared), found
+    assert found.selftest.silent == silent
 
 
 def at(side: Prepared, family: str) -> Truth:

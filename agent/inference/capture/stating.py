@@ -113,7 +113,9 @@ def _notes(launch: Launch) -> list[str]:
 def _use(parameter: Parameter, argument: Argument, draft: _Draft) -> _Use:
     what = f"`{parameter.name}`"
     if parameter.pointer_depth > 1 and not parameter.arrays:
-        raise WorkloadError(f"{what} is a pointer to pointers: what those point to is not followed")
+        raise WorkloadError(
+            f"{what} is a pointer to pointers, and these are not followed: put the arrays into one and pass that"
+        )
     if len(argument.data) != 8:
         raise WorkloadError(f"{what} was passed in {len(argument.data)} bytes, which are no address")
     if not any(argument.data):
