@@ -37,7 +37,7 @@ from attrs import evolve
 
 from agent.analysis.facts import analyse
 from agent.analysis.headers import learn
-from agent.analysis.launches import launches_of, shape
+from agent.analysis.launches import launches_of, shape, template_numbers
 from agent.analysis.rules import check
 from agent.analysis.rules.counted import BAD, DECIDERS, decide
 from agent.analysis.rules.finding import Finding
@@ -412,13 +412,15 @@ def _left_out(row: Row, line: int, kind: str) -> str:
         return "without an access in the source (library functions, assembly)"
     if line in row["gathered"]:
         return "whose index is itself loaded (M5, which is off by default)"
+    if row["stand-ins"] and row["made up"]:
+        return "of templates over numbers that the file does not tell: those counted with were made up"
     return "of kernels of several dimensions whose block the file does not tell" if row["open"] else ""
 
 
 def _findings(path: Path, name: str) -> Row:
     """What the rules find in a kernel; the lines on which its source accesses an array at all, and those on which it
-    does so where memory says; and whether its block is ``open``: what the rules say then holds for all usual ones, and
-    the count is of one."""
+    does so where memory says; whether its block is ``open``: what the rules say then holds for all usual ones, and the
+    count is of one; and whether there are numbers of a template for which ``stand-ins`` had to do."""
     document = read(str(path))
     learn(document)
     kernel = document.kernel(name)
@@ -434,12 +436,15 @@ def _findings(path: Path, name: str) -> Row:
         for kind in ("global", "shared")
     }
     gathers = [_row(one, kernel, document) for one in check(document, kernel, selection=Selection(select=("M5",)))]
-    blocks = {shape(document, site).block for site in launches_of(document, kernel)}
+    sites = launches_of(document, kernel)
+    blocks = {shape(document, site).block for site in sites}
+    numbers = {one.name for one in kernel.template if one.kind == "value"}
     known = len(blocks) == 1 and None not in next(iter(blocks))
     return {
         "findings": [_row(one, kernel, document) for one in check(document, kernel)],
         "accessed": accessed,
         "gathered": [line for one in gathers if one["rule"] == "M5" for line in (one["line"], *one["related"])],
+        "stand-ins": bool(numbers - template_numbers(document, kernel, sites).keys()),
         "open": not known and b"threadIdx.y" in text,
     }
 
