@@ -160,6 +160,19 @@ class HintStore:
             return ()
         return self._entry(snapshot, kernel).now()
 
+    def holders(self, snapshot: Snapshot, asked: Span) -> list[Kernel]:
+        """The kernels with a finding that touches a place, wherever that is: many stand in code of the host."""
+        if not self._session.settings.diagnostics:
+            return []
+        kernels, found = snapshot.document.kernels, []
+        for index, item in enumerate(kernels.as_read):
+            entry = self._known(snapshot, item, kernels.start(index))
+            if entry.first + entry.by <= asked.end and asked.start <= entry.last + entry.by:
+                spans = (finding.span for finding in entry.now())
+                if any(span.start <= asked.end and asked.start <= span.end for span in spans):
+                    found.append(kernels[index])
+        return found
+
     def every(self, snapshot: Snapshot, show: Show) -> Iterator[tuple[int, Shown]]:
         """The same of all kernels, as diagnostics, with the kernel's index; ``show`` makes one. Kernels without a
         finding are left out."""

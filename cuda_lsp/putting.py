@@ -1,9 +1,9 @@
-"""A question that a held job waits for, put to the user with buttons."""
+"""Questions to the user, with buttons: those that a held job waits for, and what to do with how one ended."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -32,3 +32,15 @@ async def put(server: CudaServer, job: Job, question: Sequence[str], answers: Se
         log.warning("the client asked nobody: %s", error)
         return ""
     return chosen.title if chosen else ""
+
+
+async def choose(server: CudaServer, text: str, actions: dict[str, Callable[[], Awaitable[None]]]) -> None:
+    """A message with buttons where the client has them, else without; what belongs to the one chosen is done."""
+    if not server.session.client.asks:
+        server.say(text, types.MessageType.Info)
+        return
+    items = [types.MessageActionItem(title) for title in actions]
+    params = types.ShowMessageRequestParams(types.MessageType.Info, f"cuda-lsp: {text}", items)
+    chosen = await server.window_show_message_request_async(params)
+    if chosen is not None and chosen.title in actions:
+        await actions[chosen.title]()

@@ -1,6 +1,7 @@
 """What can be done about a hint from its own line: mend it, try the idea that it names, or silence it.
 
-Offered from what is known already; the edit is made when it is wanted, on the text that it was offered on.
+Offered from what is known already. What changes a kernel is proved before it is written (``fixing.py``); other edits
+are made when they are wanted, on the text that they were offered on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from agent.source.span import Span
 from cuda_lsp import protocol
 from cuda_lsp.applying import workspace_edit
 from cuda_lsp.diagnostics import of_finding
-from cuda_lsp.ruling import selection
+from cuda_lsp.fixing import careful, is_provable
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
 from cuda_lsp.upheld import upheld
@@ -38,7 +39,7 @@ def quick_fixes(
     for kernel in kernels[:_MOST_KERNELS]:
         near = [one for one in server.hints.of(snapshot, kernel) if _touch(one.span, asked)]
         if near:
-            for finding in upheld(server, snapshot, kernel, _careful(server, snapshot, kernel)):
+            for finding in upheld(server, snapshot, kernel, careful(server, snapshot, kernel)):
                 if _touch(finding.span, asked):
                     yield from _of(server, snapshot, kernel, finding)
 
@@ -47,20 +48,20 @@ def _touch(one: Span, other: Span) -> bool:
     return one.start <= other.end and other.start <= one.end
 
 
-def _careful(server: CudaServer, snapshot: Snapshot, kernel: Kernel) -> tuple[Finding, ...]:
-    """The findings in their places now, with their repairs: those that moved along have none."""
-    from agent.analysis.rules import check
-
-    return check(snapshot.document, kernel, selection=selection(server.session.ruling(snapshot.uri)))
-
-
 def _of(server: CudaServer, snapshot: Snapshot, kernel: Kernel, finding: Finding) -> Iterator[types.CodeAction]:
     diagnostic = of_finding(server, snapshot, finding)
     told = protocol.as_argument(protocol.reference(snapshot, kernel))
     if finding.repair is not None:
         preferred = finding.repair.sure and finding.fix is None and server.session.client.preferred_actions
         mend = types.CodeAction(finding.repair.title, KIND, [diagnostic], is_preferred=preferred or None)
-        yield _lazily(server, snapshot, kernel, mend, {**told, **_told(finding, _MEND)})
+        if not is_provable(kernel, finding):
+            mend.title = f"{finding.repair.title} (code of the host: not run)"
+            yield _lazily(server, snapshot, kernel, mend, {**told, **_told(finding, _MEND)})
+        elif server.offers(protocol.FIX):
+            mend.title = f"Verify and apply: {finding.repair.title}"
+            which = {"rule": finding.rule, "start": finding.span.start - kernel.span.start}
+            mend.command = types.Command(mend.title, protocol.FIX, arguments=[told, which])
+            yield mend
     if finding.fix is not None and server.offers(protocol.OPTIMIZE):
         yield _try(server, snapshot, kernel, finding, diagnostic, told)
     silence = types.CodeAction(f"Silence {finding.rule} on this line", KIND, [diagnostic])
@@ -71,11 +72,11 @@ def _of(server: CudaServer, snapshot: Snapshot, kernel: Kernel, finding: Finding
 def _try(
     server: CudaServer, snapshot: Snapshot, kernel: Kernel, finding: Finding, diagnostic: types.Diagnostic, told: Any
 ) -> types.CodeAction:
-    title = f"Try {finding.fix} on {kernel.name}, and verify it"
+    title = f"Verify and apply {finding.fix} to {kernel.name}"
     reasons = (ask(snapshot, kernel, protocol.OPTIMIZE) for ask in server.obstacles)
     if (reason := next(filter(None, reasons), None)) is not None and server.session.client.disabled_actions:
         return types.CodeAction(title, KIND, [diagnostic], disabled=types.CodeActionDisabled(reason))
-    options = {"only": [finding.fix], "scope": "plan"}
+    options = {"only": [finding.fix], "scope": "plan", "apply": True}
     command = types.Command(title, protocol.OPTIMIZE, arguments=[told, options])
     return types.CodeAction(title, KIND, [diagnostic], command=command)
 
@@ -99,7 +100,7 @@ def fix_edit(
 ) -> types.WorkspaceEdit | None:
     """The edit behind an action of ours; None where there is no such finding in this text."""
     wanted = (data.get("rule"), data.get("start"), data.get("end"))
-    for finding in _careful(server, snapshot, kernel):
+    for finding in careful(server, snapshot, kernel):
         if (finding.rule, finding.span.start, finding.span.end) == wanted:
             edits = _edits(snapshot, finding, data.get("fix"))
             return workspace_edit(server.session, snapshot, edits) if edits else None

@@ -196,12 +196,17 @@ def ordinals(snapshot: Snapshot) -> dict[int, int]:
 
 def surroundings(snapshot: Snapshot) -> bytes:
     """A digest of all text outside the kernels: helpers, constants and host code that kernels depend on."""
+    return around_kernels(snapshot.document)
+
+
+def around_kernels(document: Document) -> bytes:
+    """The same of a text that may be from before."""
     digest, at = hashlib.blake2b(), 0
-    kernels = snapshot.document.kernels
+    kernels = document.kernels
     for index in range(len(kernels)):
-        digest.update(snapshot.text[at : kernels.start(index)])
+        digest.update(document.text[at : kernels.start(index)])
         at = kernels.end(index)
-    digest.update(snapshot.text[at:])
+    digest.update(document.text[at:])
     return digest.digest()
 
 

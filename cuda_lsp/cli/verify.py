@@ -162,9 +162,9 @@ def _judge(
             raise CommandError(code, f"no verdict: {prepared.message}")
         raise CommandError(Exit.MACHINE if prepared.kind == "unavailable" else Exit.INPUT, prepared.message)
     screen.say(line("contract", prepared.contract.summary))
-    candidate = Program(changed, plan, "rewrite")
+    candidate = Program(changed, plan, "the rewrite")
     if prepared.contract.broken:
-        why = without_truth(prepared, candidate, limited, ("the original", "the rewrite"))
+        _, why = without_truth(prepared, candidate, limited, "the original")
         raise CommandError(Exit.INTERRUPTED if setting.cancelled() else Exit.BROKEN, why)
     prepared = evolve(prepared, setting=limited)
     try:

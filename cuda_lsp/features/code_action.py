@@ -28,6 +28,7 @@ OPTIMIZE = f"{_REWRITE}.cuda.optimize"
 CHECK = f"{_REWRITE}.cuda.check"
 DESCRIBE = f"{_REWRITE}.cuda.describe"
 REVIEW = f"{_REWRITE}.cuda.review"
+FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.cuda-lsp"
 
 
 @frozen
@@ -56,7 +57,7 @@ MENU = (
 
 def register(server: CudaServer) -> None:
     client = server.session.client
-    kinds: list[types.CodeActionKind | str] = [quick_fixes.KIND, ASK, OPTIMIZE, CHECK, DESCRIBE, REVIEW]
+    kinds: list[types.CodeActionKind | str] = [quick_fixes.KIND, ASK, OPTIMIZE, CHECK, DESCRIBE, REVIEW, FIX_ALL]
     options = types.CodeActionOptions(code_action_kinds=kinds, resolve_provider=client.resolves_edits)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
@@ -71,7 +72,13 @@ def register(server: CudaServer) -> None:
             kernel = kernel_at(snapshot, asked.start)
         found: list[types.CodeAction | types.Command] = []
         if wanted(quick_fixes.KIND, only):
-            found += quick_fixes.quick_fixes(server, snapshot, _touched(snapshot, asked, kernel), asked)
+            touched = _touched(snapshot, asked, kernel) or server.hints.holders(snapshot, asked)
+            found += quick_fixes.quick_fixes(server, snapshot, touched, asked)
+        if only is not None and wanted(FIX_ALL, only) and server.offers(protocol.FIX_ALL):
+            title = "Verify and apply all safe fixes"
+            command = types.Command(title, protocol.FIX_ALL, arguments=[snapshot.uri])
+            # where nobody asks for this kind it is not in the menu: to know what there is takes longer than a menu may
+            found.append(types.CodeAction(title, FIX_ALL, command=command) if client.literal_actions else command)
         if kernel is None:
             return found or None
         server.facts.want(snapshot, kernel)

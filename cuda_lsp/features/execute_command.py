@@ -33,7 +33,8 @@ _LONE = {
     protocol.VERIFY: "against",
     protocol.OWN_IDEA: "idea",
 }
-_SETTABLE = ("idea", "scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target", "device")
+_SETTABLE = ("idea", "scope", "only", "seconds", "rounds", "candidates", "lossy", "against", "target", "device",
+             "apply")  # fmt: skip
 _DEVICES = ("auto", "emulator", "gpu")
 _MOST = {"seconds": 3600, "rounds": 10, "candidates": 200}
 LONGEST_IDEA = 4000

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from lsprotocol import types
 
+from cuda_lsp import fixing
 from cuda_lsp.describing import write_directive
 from cuda_lsp.features.execute_command import start_job
 from cuda_lsp.jobs import Job, JobRefused
 from cuda_lsp.jobs.job import DONE, FAILED, Listened
 from cuda_lsp.proposals.book import KINDS
+from cuda_lsp.putting import choose
 from cuda_lsp.reviewing import review_of, show_review, summary
 from cuda_lsp.server import CudaServer
 from cuda_lsp.worker.asked import Options
@@ -46,7 +48,9 @@ def _log(server: CudaServer, job: Job) -> None:
 async def _told(server: CudaServer, job: Job) -> None:
     trouble = f". {job.ended.trouble}" if job.ended and job.ended.trouble else ""
     job = evolve(job, message=f"{job.message}{trouble}")
-    if job.state == FAILED or job.ended is None:
+    if job.state == DONE and job.kind == fixing.KIND:
+        await fixing.finish(server, job)
+    elif job.state == FAILED or job.ended is None:
         server.say(f"{job.kernel}: {job.message}", types.MessageType.Error)
     elif job.kind in KINDS:
         await _proposed(server, job, trouble)
@@ -92,12 +96,17 @@ async def _proposed(server: CudaServer, job: Job, trouble: str) -> None:
     async def reviewed() -> None:
         review()
 
+    if job.options.apply and not first.by_hand:
+        applied = await server.proposals.accept(first.id)
+        server.say(f"applied to {text}{note}{left_out}{trouble}" if applied.ok else applied.message)
+        return
+
     # what has to be applied by hand is not offered for acceptance
     answers: dict[str, Callable[[], Awaitable[None]]] = {"Review": reviewed, "Accept": accept, "Later": dismiss}
     if first.by_hand:
         del answers["Accept"]
     by_hand = f"; to be applied by hand: {first.by_hand}" if first.by_hand else ""
-    await _ask(server, text + by_hand + note + left_out + trouble, answers)
+    await choose(server, text + by_hand + note + left_out + trouble, answers)
 
 
 async def _suggested(server: CudaServer, job: Job) -> None:
@@ -116,7 +125,7 @@ async def _suggested(server: CudaServer, job: Job) -> None:
 
         return attempt
 
-    await _ask(server, job.message, {f"Try {idea.name}": trying(idea) for idea in job.ended.ideas[:3]})
+    await choose(server, job.message, {f"Try {idea.name}": trying(idea) for idea in job.ended.ideas[:3]})
 
 
 def _attempt(idea: Idea, asked: Options) -> tuple[str, Options]:
@@ -124,15 +133,3 @@ def _attempt(idea: Idea, asked: Options) -> tuple[str, Options]:
     if idea.source == "catalog":
         return "optimize", Options(scope=asked.scope, only=(idea.name,))
     return "idea", Options(scope=asked.scope, idea=f"{idea.title}: {idea.why}", suggested=True)
-
-
-async def _ask(server: CudaServer, text: str, actions: dict[str, Callable[[], Awaitable[None]]]) -> None:
-    """A message with buttons where the client has them, else without."""
-    if not server.session.client.asks:
-        server.say(text, types.MessageType.Info)
-        return
-    items = [types.MessageActionItem(title) for title in actions]
-    params = types.ShowMessageRequestParams(types.MessageType.Info, f"cuda-lsp: {text}", items)
-    chosen = await server.window_show_message_request_async(params)
-    if chosen is not None and chosen.title in actions:
-        await actions[chosen.title]()

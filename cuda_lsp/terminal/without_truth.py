@@ -5,26 +5,36 @@ from collections.abc import Callable
 from agent.evaluation.prepare import Failure, Prepared, prepare
 from agent.evaluation.setting import Setting
 from agent.workload.program import Program
+from agent.workload.workload import Workload
 
 
 def without_truth(
     original: Prepared,
     changed: Program,
     setting: Setting,
-    names: tuple[str, str],
+    old: str,
     progress: Callable[[str], None] | None = None,
-) -> str:
-    """Why a broken ``original`` judges nothing, and whether ``changed`` keeps its own contract where the same workload
-    runs it. ``names`` are what the user calls the two."""
-    old, new = names
-    said = f"{old} is itself broken, so nothing can be compared with it: {original.contract.summary}"
-    alone = prepare(changed, original.workload, setting, progress)
-    if isinstance(alone, Failure):
-        why = alone.message.replace("the original", new)
-        return f"{said}. Whether {new} keeps its own contract is not known: {why}"
-    if alone.contract.broken:
-        return f"{said}. Run alone, {new} is broken too: {alone.contract.summary}"
-    return (
-        f"{said}. Run alone, {new} keeps its own contract ({alone.contract.summary}). That its results are the wanted "
+) -> tuple[bool, str]:
+    """Why a broken ``original`` judges nothing, after whether ``changed`` keeps its own contract where the same
+    workload runs it. ``old`` is what the user calls the original."""
+    kept, said = alone(changed, original.workload, setting, progress)
+    return kept, f"{old} is itself broken, so nothing can be compared with it: {original.contract.summary}. {said}"
+
+
+def alone(
+    changed: Program,
+    workload: Workload,
+    setting: Setting,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[bool, str]:
+    """Whether a program keeps its own contract, and what is known of that, in words."""
+    name = changed.label
+    ran = prepare(changed, workload, setting, progress)
+    if isinstance(ran, Failure):
+        return False, f"Whether {name} keeps its own contract is not known: {ran.message.replace('the original', name)}"
+    if ran.contract.broken:
+        return False, f"Run alone, {name} is broken too: {ran.contract.summary}"
+    return True, (
+        f"Run alone, {name} keeps its own contract ({ran.contract.summary}). That its results are the wanted "
         "ones was not checked, for want of anything to hold them against; later changes can be verified against it"
     )

@@ -14,13 +14,31 @@ class ModelUse:
 
 
 @frozen
+class Written:
+    """``text`` in the place of the bytes from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+
+
+@frozen
+class Change:
+    """A mechanical change of the text; ``title`` says what it does, as an order."""
+
+    title: str
+    edits: tuple[Written, ...]
+
+
+@frozen
 class Options:
     """What a job may do and spend. ``scope`` and ``only`` as in a search; ``against`` is ``saved`` or a git revision;
     ``folder`` is the document's workspace folder: where an unsaved one looks for the project's settings, and what paths
     in diffs are relative to. ``idea`` is one in words, the user's own or one that was ``suggested`` by the model;
     ``rejected`` holds (title, reason) of what the user turned down; ``model`` is one that may be asked, ``reference``
     the key of a function that may be run (:func:`cuda_lsp.asked_reference.key_of`). ``flags`` are the compiler's, of a
-    command line; ``fresh``: nothing that was kept from before is taken."""
+    command line; ``fresh``: nothing that was kept from before is taken. ``apply``: the best rewrite is put into the
+    document without a question; ``change`` is what is to be proved of a mechanical fix."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -39,6 +57,8 @@ class Options:
     reference: str = ""
     flags: tuple[str, ...] = ()
     fresh: bool = False
+    apply: bool = False
+    change: Change | None = None
 
 
 @frozen

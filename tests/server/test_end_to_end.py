@@ -186,13 +186,17 @@ def test_each_entry_of_the_menu(tmp_path: Path, capabilities: str) -> None:
             if "Write the workload" in title:
                 await client.until(lambda: "// cuda-lsp: workload" in client.editor.text)
                 client.editor.type(0, len(client.editor.text), before)
+            elif "Verify and apply" in title:
+                await client.until(lambda: bool(client.messages))
+                assert client.messages[0].startswith("cuda-lsp: applied to add: ") and client.asked == []
+                client.editor.type(0, len(client.editor.text), before)
             elif "Silence" in title:
                 assert "// cuda-lsp: ignore[M3]" in client.editor.text
                 client.editor.type(0, len(client.editor.text), before)
             else:
                 assert client.editor.text == before
                 assert "add" in (client.messages or [one.message for one in client.asked])[0]
-        assert any("Try index-exchange" in title for title in titles) is literal
+        assert any("Verify and apply index-exchange" in title for title in titles) is literal
         assert any("Review" in title for title in titles) is literal, "others are told by the lens"
 
     session(tmp_path, capabilities, scenario)

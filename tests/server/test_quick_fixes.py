@@ -60,16 +60,18 @@ def test_a_hint_is_mended_or_silenced(kind):
         assert "quickfix" in server["codeActionProvider"]["codeActionKinds"]
         client.open(URI, TEXT)
         (diagnostic,) = until(lambda: client.diagnostics(URI, "diagnosticProvider" in server))
-        mend, silence = actions(client, TEXT, "0.1", encoding)
-        assert (mend["title"], silence["title"]) == ("Write 0.1f", "Silence A1 on this line")
-        assert mend["kind"] == silence["kind"] == "quickfix"
-        assert mend["diagnostics"] == [diagnostic], "the action says which hint it mends"
-        assert mend.get("isPreferred", False) is (kind != "minimal") and "isPreferred" not in silence
-        if kind != "minimal":
-            assert "edit" not in mend and "edit" not in silence
-            mend, silence = (client.request("codeAction/resolve", one) for one in (mend, silence))
-            assert mend["edit"]["documentChanges"][0]["textDocument"]["version"] == 1
-        assert applied(TEXT, mend["edit"], encoding) == TEXT.replace("0.1;", "0.1f;")
+        *mends, silence = actions(client, TEXT, "0.1", encoding)
+        assert silence["title"] == "Silence A1 on this line" and "isPreferred" not in silence
+        assert silence["kind"] == "quickfix" and silence["diagnostics"] == [diagnostic]
+        if kind == "minimal":
+            assert mends == [], "this client cannot be asked to write what was proved"
+        else:
+            (mend,) = mends
+            assert mend["title"] == "Verify and apply: Write 0.1f" and mend["isPreferred"]
+            assert mend["kind"] == "quickfix" and mend["diagnostics"] == [diagnostic], "which hint it mends"
+            assert mend["command"]["command"] == "cuda-lsp.fix" and "edit" not in mend and "edit" not in silence
+            silence = client.request("codeAction/resolve", silence)
+            assert silence["edit"]["documentChanges"][0]["textDocument"]["version"] == 1
         quiet = applied(TEXT, silence["edit"], encoding)
         assert quiet == TEXT.replace("    if (i", "    // cuda-lsp: ignore[A1]\n    if (i")
         for number, text in enumerate((quiet, TEXT.replace("0.1;", "0.1f;")), 2):
@@ -94,17 +96,26 @@ def test_a_fix_is_refused_on_another_text():
     with Wire() as client:
         client.initialize(VSCODE)
         client.open(URI, TEXT)
-        mend, _ = until(lambda: actions(client, TEXT, "0.1"))
+        mend, silence = until(lambda: actions(client, TEXT, "0.1"))
         with pytest.raises(ServerError) as refused:
-            client.request("codeAction/resolve", {**mend, "data": {**mend["data"], "start": 3}})
+            client.request("codeAction/resolve", {**silence, "data": {**silence["data"], "start": 3}})
         assert "no place" in str(refused.value)
+        kernel, which = mend["command"]["arguments"]
+        for told in ([kernel], [kernel, {"rule": "A1"}], [kernel, {**which, "start": "3"}]):
+            with pytest.raises(ServerError) as refused:
+                client.request("workspace/executeCommand", {"command": "cuda-lsp.fix", "arguments": told})
+            assert "{rule, start}" in str(refused.value)
+        other = {"command": "cuda-lsp.fix", "arguments": [kernel, {**which, "start": which["start"] + 1}]}
+        assert client.request("workspace/executeCommand", other) is None
+        assert until(lambda: said(client)) == ["cuda-lsp: relax has no such finding any more; ask again"]
         client.change(URI, 2, insert({"line": 0, "character": 0}, "\n"))
         with pytest.raises(ServerError) as refused:
-            client.request("codeAction/resolve", mend)
+            client.request("codeAction/resolve", silence)
         assert refused.value.code == -32801
-        (again, _) = actions(client, "\n" + TEXT, "0.1")
+        _, again = actions(client, "\n" + TEXT, "0.1")
         edit = client.request("codeAction/resolve", again)["edit"]
-        assert applied("\n" + TEXT, edit, "utf-16") == "\n" + TEXT.replace("0.1;", "0.1f;")
+        quiet = TEXT.replace("    if (i", "    // cuda-lsp: ignore[A1]\n    if (i")
+        assert applied("\n" + TEXT, edit, "utf-16") == "\n" + quiet
 
 
 def test_a_hint_that_names_an_idea_offers_to_try_it():
@@ -112,9 +123,9 @@ def test_a_hint_that_names_an_idea_offers_to_try_it():
         client.initialize(VSCODE)
         client.open(URI, SWAPPED)
         found = until(lambda: actions(client, SWAPPED, "c[row * n"))
-        tried = next(one for one in found if one["title"] == "Try index-exchange on add, and verify it")
+        tried = next(one for one in found if one["title"] == "Verify and apply index-exchange to add")
         kernel, options = tried["command"]["arguments"]
-        assert kernel["kernel"] == "add" and options["only"] == ["index-exchange"]
+        assert kernel["kernel"] == "add" and options == {"only": ["index-exchange"], "scope": "plan", "apply": True}
         assert not any(one.get("isPreferred") for one in found)
 
 
@@ -129,7 +140,7 @@ def test_line_ends_and_continued_lines():
         assert quiet.count("\n") == quiet.count("\r\n") == text.count("\r\n") + 1
         client.change(URI, 2, {"text": macro})
         titles = until(lambda: [one["title"] for one in actions(client, macro, "0.1")])
-        assert titles == ["Write 0.1f"], "a comment in the middle of one would not be read"
+        assert titles == ["Verify and apply: Write 0.1f"], "a comment in the middle of one would not be read"
 
 
 # --- settings ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ from cuda_lsp.worker.referring import referring
 from cuda_lsp.worker.tasks import Tell
 
 SAVED = "saved"
+MENDED = "mended"
+_BROKEN = "broken original"
 
 
 def run(task: Task, tell: Tell) -> Ended:
@@ -42,27 +44,28 @@ def run(task: Task, tell: Tell) -> Ended:
     opened = open_task(task, original)
     with referring(task, opened) as (reference, words):
         setting = timely(evolve(setting_of(task, opened, full=True), reference=reference))
-        ended = _verified(task, opened, changed, setting, tell)
-    return evolve(ended, lines=(*ended.lines, *words))
+        candidate = _candidate(opened, changed)
+        prepared = _prepared(opened, setting, tell)
+        ended = verified(task, candidate, prepared, setting, _words(task), tell)
+    return evolve(ended, lines=(*ended.lines, *words), reason=_BROKEN if ended.reason == MENDED else ended.reason)
 
 
-def _verified(task: Task, opened: Opened, changed: Document, setting: Setting, tell: Tell) -> Ended:
-    name = opened.kernel.qualified_name
-    candidate = _candidate(opened, changed)
-    prepared = _prepared(opened, setting, tell)
+def verified(task: Task, candidate: Program, prepared: Prepared, setting: Setting, old: str, tell: Tell) -> Ended:
+    """The verdict on a change; ``old`` is what the user calls the original. Of a broken original the reason is
+    ``mended`` where the change keeps its own contract, else ``broken original``."""
+    name, mine = prepared.workload.kernel, candidate.label
     if prepared.contract.broken:
-        names = (_words(task), "your change")
-        why = without_truth(prepared, candidate, setting, names, lambda stage: tell(Staged(f"your change: {stage}")))
-        return Ended("broken original", f"{name}: {why}")
+        kept, why = without_truth(prepared, candidate, setting, old, lambda stage: tell(Staged(f"{mine}: {stage}")))
+        return Ended(MENDED if kept else _BROKEN, f"{name}: {why}")
     judged, record = _judged(prepared, candidate, task, tell)
     verdict = judged.verdict
     lossless = verdict.shown or verdict.precision.state == "unchecked"
-    allowed = task.options.lossy or opened.workload.lossy
+    allowed = task.options.lossy or prepared.workload.lossy
     right = verdict.correctness.state == "right"
     reason = ("right" if lossless or allowed else "less precise") if right else verdict.correctness.state
     return Ended(
         reason,
-        f"{name} against {_words(task)}: {told_text(verdict)}",
+        f"{name} against {old}: {told_text(verdict)}",
         verdict=verdict,
         lines=(*evidence_lines(verdict), record),
     )

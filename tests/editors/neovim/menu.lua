@@ -79,7 +79,7 @@ local function quick_fixes()
     return desk.text() == before:gsub(vim.pesc(line), '        // cuda-lsp: ignore[M3]\n%0')
   end), { desk.text(), desk.listed })
   check('another would try the idea', vim.list_contains(
-    desk.listed, 'Try index-exchange on scale_add, and verify it'), desk.listed)
+    desk.listed, 'Verify and apply index-exchange to scale_add'), desk.listed)
   check('the hint goes', wait(20, function()
     return #vim.diagnostic.get(desk.buffer) == 0
   end), vim.diagnostic.get(desk.buffer))

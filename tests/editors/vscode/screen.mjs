@@ -115,7 +115,7 @@ async function steps() {
   await step('quick fixes are behind Ctrl+., and one undo takes one back', async () => {
     await line('y[row').click({ position: { x: 90, y: 8 } });
     await opened(() => page.keyboard.press('Control+.'), entry('Silence M3 on this line'));
-    await entry('Try index-exchange on scale_add, and verify it').waitFor();
+    await entry('Verify and apply index-exchange to scale_add').waitFor();
     await entry('Silence M3 on this line').click();
     await holds(original.replace(`        ${ACCESS}`, `        // cuda-lsp: ignore[M3]\n        ${ACCESS}`));
     await page.keyboard.press('Control+Z');
