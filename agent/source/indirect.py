@@ -13,24 +13,34 @@ from tree_sitter import Node
 
 from agent.source.launch import LaunchSite
 from agent.source.launches import bare_name, function_name, template_arguments
-from agent.source.nodes import LOOPS, ancestors, descendants, enclosing, first_error, span_of, text_of
+from agent.source.nodes import LOOPS, ancestors, declared_name, descendants, enclosing, first_error, span_of, text_of
+from agent.source.span import Span
 
 if TYPE_CHECKING:
     from agent.source.document import Document
 
 _CALL = re.compile(rb"\bcudaLaunch(?:Cooperative)?Kernel(?:ExC?)?(?=\s*[(<])")
 _FIELDS = ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
+_VARIABLE = re.compile(r"[.\[]")
 _DEPTH = 4
 _MOST = 64
 
 
 @frozen(eq=False)
 class _Function:
-    """A function and what it sets: for each name (``f``, ``config.gridDim.x``, without blanks) the values in order."""
+    """A function and what it sets: for each name (``f``, ``config.gridDim.x``, without blanks) the values in order.
+    ``scopes`` are the blocks in which a variable of a name is declared."""
 
     document: "Document"
     node: Node
     sets: dict[str, list[Node]]
+    scopes: dict[str, list[Span]]
+
+    def values(self, name: str, use: Node) -> list[Node]:
+        """What is set where a name means what it means at ``use``: another block may have a variable of that name."""
+        around = [one for one in self.scopes.get(_VARIABLE.split(name)[0], ()) if _holds(one, use)]
+        where = min(around, key=len, default=span_of(self.node))
+        return [value for value in self.sets.get(name, ()) if _holds(where, value)]
 
     def text(self, node: Node) -> str:
         return text_of(self.document.text, node)
@@ -87,6 +97,13 @@ def _function(document: "Document", node: Node) -> _Function | None:
     if function is None:
         return None
     sets: dict[str, list[Node]] = {}
+    scopes: dict[str, list[Span]] = {}
+    for one in descendants(function, "declaration"):
+        block = enclosing(one, "compound_statement")
+        for declarator in one.children_by_field_name("declarator") if block is not None else ():
+            name = declared_name(declarator.child_by_field_name("declarator") or declarator)
+            if name is not None and block is not None:
+                scopes.setdefault(text_of(document.text, name), []).append(span_of(block))
     for one in descendants(function, "init_declarator", "assignment_expression"):
         left = one.child_by_field_name("declarator") or one.child_by_field_name("left")
         value = one.child_by_field_name("value") or one.child_by_field_name("right")
@@ -95,7 +112,11 @@ def _function(document: "Document", node: Node) -> _Function | None:
         while "declarator" in left.type and (inner := _inner(left)) is not None:
             left = inner
         sets.setdefault("".join(text_of(document.text, left).split()).replace("->", "."), []).append(value)
-    return _Function(document, function, sets)
+    return _Function(document, function, sets, scopes)
+
+
+def _holds(span: Span, node: Node) -> bool:
+    return span.start <= node.start_byte < span.end
 
 
 def _inner(declarator: Node) -> Node | None:
@@ -114,14 +135,11 @@ def _kernels(
     if node.type in ("identifier", "qualified_identifier", "template_function") and name in names:
         return [(name, template_arguments(function.document.text, node))]
     if node.type == "identifier":
-        below: Sequence[Node] = function.sets.get(name, [])
+        below: Sequence[Node] = function.values(name, node)
     elif node.type == "subscript_expression":
         held = node.child_by_field_name("argument")
-        below = (
-            [one for value in function.sets.get(function.text(held), []) for one in value.named_children]
-            if held
-            else []
-        )
+        lists = function.values(function.text(held), node) if held is not None else []
+        below = [one for value in lists for one in value.named_children]
     elif node.type == "conditional_expression":
         below = [one for one in map(node.child_by_field_name, ("consequence", "alternative")) if one is not None]
     elif node.type == "call_expression" and "_cast" in function.text(node).partition("(")[0]:
@@ -191,23 +209,23 @@ def _configured(node: Node, function: _Function) -> list[Part]:
 
 
 def _set(name: str, field: str, place: int, at: Node, function: _Function) -> Part:
-    whole = function.sets.get(f"{name}.{field}", [])
-    axes = [function.sets.get(f"{name}.{field}.{axis}", []) for axis in "xyz"]
+    whole = function.values(f"{name}.{field}", at)
+    axes = [function.values(f"{name}.{field}.{axis}", at) for axis in "xyz"]
     if len(whole) == 1 and not any(axes):
         return _as_grid(whole[0], function), whole[0]
     if not whole and any(axes) and all(len(values) <= 1 for values in axes):
         written = ", ".join(function.text(values[0]) if values else "1" for values in axes)
         return f"dim3({written})", next(values[0] for values in axes if values)
-    listed = _listed(name, field, place, function)
+    listed = _listed(name, field, place, at, function)
     if not whole and not any(axes) and listed is not None:
         return _as_grid(listed, function), listed
     optional = place > 1 and not whole
     return None if optional else (f"{name}.{field}", at)
 
 
-def _listed(name: str, field: str, place: int, function: _Function) -> Node | None:
+def _listed(name: str, field: str, place: int, at: Node, function: _Function) -> Node | None:
     """What ``cudaLaunchConfig_t config = {...}`` says of a member."""
-    lists = [value for value in function.sets.get(name, []) if value.type == "initializer_list"]
+    lists = [value for value in function.values(name, at) if value.type == "initializer_list"]
     parts = [one for one in lists[0].named_children if one.type != "comment"] if len(lists) == 1 else []
     for one in parts:
         designator, value = one.child_by_field_name("designator"), one.child_by_field_name("value")
@@ -223,7 +241,7 @@ def _as_grid(node: Node, function: _Function) -> str:
 
 def _packed(node: Node, function: _Function) -> list[Node]:
     """The arguments behind an array of their addresses, where one list names them."""
-    lists = [value for value in function.sets.get(function.text(node), []) if value.type == "initializer_list"]
+    lists = [value for value in function.values(function.text(node), node) if value.type == "initializer_list"]
     addresses = [one for one in lists[0].named_children if one.type != "comment"] if len(lists) == 1 else []
     found = []
     for one in addresses:

@@ -53,6 +53,17 @@ def test_a_pointer_may_hold_several_kernels() -> None:
     assert [one[:2] for one in found(body)] == [("k", ""), ("t", "float/1"), ("t", "float/4")]
 
 
+def test_each_block_has_its_own_variables() -> None:
+    body = (
+        "if (n) { auto f = k; cudaLaunchConfig_t c = {g, 64}; cudaLaunchKernelEx(&c, f, x, n); }\n"
+        "else { auto f = t<float, 2>; cudaLaunchConfig_t c; c.gridDim = 8; c.blockDim = 32;"
+        " cudaLaunchKernelEx(&c, f, x, n); }"
+    )
+    assert [one[:4] for one in found(body)] == [("k", "", "g", "64"), ("t", "float/2", "8", "32")]
+    outer = "auto f = k; if (n) { f = t<float, 2>; } f<<<g, 64>>>(x, n);"
+    assert [one[0] for one in found(outer)] == ["k", "t"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
