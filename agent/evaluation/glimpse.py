@@ -4,7 +4,7 @@ Parts are compared lane by lane, each with the original's error, sensitivity and
 three digests: runs over the two prior contents must agree in every bit (so nothing is left unwritten), outputs that are
 compared exactly must be the original's, and sums with random signs must lie as near to the original's as errors that
 the parts allow may bring them. Where anything is in doubt, nothing is said here: all of it is fetched and compared, as
-a full verdict does in any case.
+a full verdict does in any case, unless the outputs are larger than this machine's memory takes.
 """
 
 import math
@@ -23,11 +23,16 @@ from agent.evaluation.truth import Bench, Truth, disagreements, expected_of, mov
 from agent.evaluation.values import lane_bytes
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Digest, Parts, ReadsParts
+from agent.execution.host_memory import free_bytes
 from agent.workload.binding import Bound, BoundBuffer
 from agent.workload.random import key
 
 LARGE = 64 << 20
 """Bytes of outputs in all from which on they are not fetched."""
+
+COPIES = 16
+"""Whole outputs lie in memory about so many times at once: of both sides over two prior contents, of inputs that moved
+by one unit in the last place, in float64, and as numbers that are compared."""
 
 PIECE = 64 << 10
 PIECES = 64
@@ -49,7 +54,7 @@ class Glimpse:
 def glimpse(prepared: Prepared, build: Build, bound: Bound, chosen: Case) -> tuple[Truth, list[Comparison]] | None:
     """The candidate at ``chosen`` against the original: what was known, and each comparison. None where the outputs are
     not so large, or where they have to be compared whole. Raises WorkloadError where the sizes do not bind."""
-    if prepared.setting.depth == FULL or not _large(prepared, chosen):
+    if not _large(prepared, chosen) or (prepared.setting.depth == FULL and not crowded(prepared, chosen)):
         return None
     held = prepared.cache.glimpses
     if chosen not in held:
@@ -58,9 +63,24 @@ def glimpse(prepared: Prepared, build: Build, bound: Bound, chosen: Case) -> tup
     return None if seen is None else _judged(prepared, seen, build, bound)
 
 
-def words(chosen: Case) -> str:
-    """What a screen leaves to the full verdict."""
-    return f"every lane at {chosen}: a screen compares parts of large outputs, and digests of all of them"
+def words(prepared: Prepared, chosen: Case) -> str:
+    """What a screen leaves to the full verdict, and what a full one has no room for."""
+    if prepared.setting.depth != FULL:
+        return f"every lane at {chosen}: a screen compares parts of large outputs, and digests of all of them"
+    return f"every lane at {chosen}: {crowded(prepared, chosen)}, so parts were compared, and digests of all of them"
+
+
+def crowded(prepared: Prepared, chosen: Case) -> str:
+    """Why this machine's memory does not take the outputs whole; empty where it does."""
+    needed, free = COPIES * _nbytes(prepared, chosen), free_bytes()
+    if needed <= free:
+        return ""
+    return f"comparing all of it takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free here"
+
+
+def _nbytes(prepared: Prepared, chosen: Case) -> int:
+    bound = bound_at(prepared.workload, prepared.original, dict(chosen.sizes))
+    return sum(buffer.nbytes for buffer in outputs(bound))
 
 
 def _large(prepared: Prepared, chosen: Case) -> bool:
@@ -69,7 +89,7 @@ def _large(prepared: Prepared, chosen: Case) -> bool:
         return False
     found = outputs(bound_at(bench.workload, bench.original, dict(chosen.sizes)))
     plain = all(bench.kinds.get(buffer.name, "exact") in ("numeric", "exact") for buffer in found)
-    return plain and sum(buffer.nbytes for buffer in found) > LARGE
+    return plain and _nbytes(prepared, chosen) > LARGE
 
 
 def _parts(buffer: BoundBuffer, chosen: Case) -> Parts:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from attrs import define, evolve, field
 
+from agent.evaluation import declared as declaring
 from agent.evaluation import glimpse as looking
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import SAME
@@ -153,6 +154,28 @@ def test_a_verdict_by_parts_says_so_and_a_full_one_fetches_everything() -> None:
         assert found.correctness.state == "right"
         assert any(note.startswith(words) for note in found.evidence.not_checked) is not whole
         assert (4 * N in card.fetched) is whole
+
+
+@pytest.mark.parametrize(
+    ("statement", "state"),
+    [("y[i] = x[i] * 3.0f;", "right"), ("if ((long long)n * i != 246900000ll) y[i] = 3.0f * x[i];", "undecided")],
+)
+def test_outputs_larger_than_memory_are_never_fetched(
+    statement: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen times the output are more than is free: a full verdict goes by parts and digests, and what these leave in
+    doubt is nobody's to say here."""
+    monkeypatch.setattr(looking, "free_bytes", lambda: 16.0 * 4 * N - 1)
+    monkeypatch.setattr(declaring, "MOST_ON_A_CARD", 4 * N)  # nor do others run whole that are as large
+    card = Card()
+    side = prepared(card, depth="full")
+    card.fetched.clear()
+    found = judge(side, rewrite(body(TEXT, statement), side.original.plan))
+    assert found.correctness.state == state, found.correctness
+    assert 4 * N not in card.fetched
+    told = "\n".join((found.correctness.reason, *found.evidence.not_checked))
+    assert f"n={N}" in told and "comparing all of it takes 0.0 GB of memory" in told
+    assert ("state smaller sizes" in told) is (state == "undecided")
 
 
 def test_a_device_that_gives_no_parts_is_asked_for_none() -> None:
