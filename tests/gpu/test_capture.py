@@ -3,7 +3,6 @@
 Expected contents are computed here, with NumPy, from what ``capture.cu`` says.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -29,6 +28,7 @@ from agent.inference.capture.running import Wanted, folder, record, told_by
 from agent.inference.capture.telling import notes
 from agent.source.document import read
 from tests.cli.running import COMMAND
+from tests.gpu.verified import judged_on_what_was_captured
 
 pytestmark = pytest.mark.gpu
 
@@ -189,7 +189,7 @@ def test_a_kernel_that_faults(machine: Machine, app: Path, tmp_path: Path) -> No
     assert launch.after[0].held == "copy failed" and launch.after[0].code != 0
 
 
-def test_a_directive_from_a_launch_is_verified(machine: Machine, app: Path, tmp_path: Path) -> None:
+def test_a_directive_from_a_launch_is_verified(machine: Machine, threaded: Path, tmp_path: Path) -> None:
     """From the program to a verdict on the card: a rewrite that is right, and one that is right for other contents."""
     gpu = open_gpu()
     if gpu is None:
@@ -199,22 +199,13 @@ def test_a_directive_from_a_launch_is_verified(machine: Machine, app: Path, tmp_
     file = tmp_path / "capture.cu"
     shutil.copy(SOURCE, file)
     done = subprocess.run(
-        [*COMMAND, "capture", "--file", str(file), "--kernel", "axpy", "--write", "--", str(app), "plain"],
+        [*COMMAND, "capture", "--file", str(file), "--kernel", "axpy", "--write", "--", str(threaded), "plain"],
         env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 7 and done.stdout == "mode plain\ny 3 4.5\n" and "Traceback" not in done.stderr
     text = file.read_text()
     assert "//   launch   axpy<<<4, 256>>>(n, a, x, y)" in text and "data(" in text
-    for change, state in (("y[i] + a * x[i]", "right"), ("a * x[i] + (i == 999 ? 0 : y[i])", "wrong")):
-        changed = tmp_path / "changed.cu"
-        changed.write_text(text.replace("a * x[i] + y[i]", change))
-        verdict = subprocess.run(
-            [*COMMAND, "verify", str(file), str(changed), "--kernel", "axpy", "--device", "gpu", "--json"],
-            env=environment, capture_output=True, text=True,
-        )  # fmt: skip
-        told = json.loads(verdict.stdout)
-        assert told["verdict"]["correctness"]["state"] == state, told
-        assert told["verdict"]["correctness"]["families"] == ["captured"]
+    assert judged_on_what_was_captured(file, "axpy", "gpu", 90, environment) == ("right", "wrong")
 
 
 TORCH = """

@@ -29,6 +29,7 @@ from agent.workload import data
 from agent.workload.find import find_workload
 from cuda_lsp.terminal.capture import seen
 from cuda_lsp.terminal.schema import schema
+from tests.gpu.verified import judged_on_what_was_captured
 from tests.inference.capture.conftest import HERE, build
 
 COMMAND = (sys.executable, "-c", "from cuda_lsp.terminal.main import main; main()", "capture")
@@ -369,3 +370,10 @@ def test_the_arguments_of_calls_lie_where_cupti_says(compiler: str, headers: Cup
         + "\n".join(checks)
     )
     build(compiler, headers, "-fsyntax-only", str(source))
+
+
+def test_rewrites_are_judged_on_what_the_command_wrote_down(here: dict[str, str], file: str) -> None:
+    """In the emulator what ``tests/gpu/test_capture.py`` does on a card."""
+    assert command(here, "--file", file, "--write").returncode == 0
+    environment = {name: value for name, value in here.items() if name != "LD_LIBRARY_PATH"}
+    assert judged_on_what_was_captured(Path(file), "saxpy", "emulator", 250, environment) == ("right", "wrong")
