@@ -83,7 +83,7 @@ APART = (PRIORS[0], 0x4B)
 """Two prior contents, one far below and one far above what kernels compute: a maximum or a minimum over what a block
 that was left out should have written shows in one of them. (0x34 would be a small number, which a maximum hides.)"""
 
-_OWN = frozenset({"deadlock", "step limit"})
+OWN = frozenset({"deadlock", "step limit"})
 """Faults that leaving out blocks may itself bring about."""
 
 
@@ -245,7 +245,7 @@ def _why(answer: Answer, bound: Bound, workload: Workload) -> Unsampled:
     if not bad:
         return Unsampled(answer.message or answer.status)
     # a plan of one launch has no excuse: what faults on some blocks faults on all
-    certain = len(bound.steps) == 1 and bad[0].kind not in _OWN
+    certain = len(bound.steps) == 1 and bad[0].kind not in OWN
     if certain:
         hold(workload, answer, bound.sizes)
     return Unsampled(f"sampled blocks end with: {bad[0].kind} ({bad[0].message})", bad[0] if certain else None)

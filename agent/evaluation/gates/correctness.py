@@ -14,6 +14,7 @@ from agent.evaluation.declared import Sample, above, judge_sample, largest, samp
 from agent.evaluation.doubts import FEW_LANES, Doubt, eased
 from agent.evaluation.draws import drawing
 from agent.evaluation.glimpse import crowded, glimpse, words
+from agent.evaluation.left_out import certain, comparable
 from agent.evaluation.planting import has_small
 from agent.evaluation.ran import ran
 from agent.evaluation.runs import PRIORS, Case
@@ -22,7 +23,6 @@ from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
 from agent.evaluation.truth import Truth, disagreements, patient, truth
 from agent.execution.device import Answer
-from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families
 from agent.workload.workload import Access
@@ -433,13 +433,13 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
     found = judge_sample(prepared.setting, known, trial.build, bound)
     where = f"{describe(dict(known.case.sizes))}, sampled blocks"
     if found.answer.status != "ok":
-        if found.answer.status == "fault" and len(bound.steps) == 1:
+        if found.answer.status == "fault" and certain(found.answer, bound):
             return not_ok(trial, found.answer, where)
         why = found.answer.message or (found.answer.faults[0].message if found.answer.faults else found.answer.status)
         return passed(trial.unchecked(f"{where}: {why}"), "")
     compared = _eased(trial, known.case, known.known, found.comparisons, known)
     if compared and worst(compared).grade == WRONG:
-        if not _leaves_out_the_same(known.before.bound, bound):
+        if not comparable(known.before.bound, bound, known.blocks):
             why = "both plans leave parts of the work undone, and not the same ones"
             return passed(trial.unchecked(f"{where}: {why}"), "")
         return wrong(trial, f"{worst(compared).message} ({where})")
@@ -452,13 +452,3 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
         ),
     )
     return passed(trial, "")
-
-
-def _leaves_out_the_same(original: Bound, candidate: Bound) -> bool:
-    """Whether sampled blocks show the candidate wrong. Of one launch they do; of several, a later launch may find what
-    an earlier one left out, or leave alone what it should have changed, and each plan its own."""
-    shapes = [
-        [(step.grid, step.block) for step in bound.steps if isinstance(step, BoundLaunch)]
-        for bound in (original, candidate)
-    ]
-    return shapes[0] == shapes[1] or all(len(launches) == 1 for launches in shapes)
