@@ -1,5 +1,5 @@
-"""Somebody else computes on the card while we time: equal code is not faster, what is faster is not slower, and the same
-card alone is as good as before."""
+"""Somebody else computes on the card while we time: equal code is not faster, what is faster is not slower, and the
+same card alone is as good as before."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ while not ends.is_set():
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Another user of the card: a kernel on all multiprocessors for some two milliseconds, a pause of one, and so on."""
+    """Another user of the card: a kernel on all multiprocessors for some two milliseconds, a pause, and so on."""
     with subprocess.Popen([sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None and other.stdout is not None
         assert other.stdout.readline() == b"works\n"
