@@ -12,6 +12,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from agent.execution import gpu, toolkit
+from agent.execution.children.rights import KEEP
 from agent.execution.compiler import pool
 from agent.execution.compiler.slices import mend_compiler
 from agent.execution.process import scrubbed
@@ -108,7 +109,8 @@ def _rights() -> Capability:
     compiler = pool.identity()
     if not compiler.held_by:
         why = "; ".join(compiler.unheld) or "its process did not start"
-        return Capability("fewest rights", False, f"compiler and runners keep yours: {why}", _FEWER)
+        mend = f"unset {KEEP}" if KEEP in why else _FEWER
+        return Capability("fewest rights", False, f"compiler and runners keep yours: {why}", mend)
     held = " and ".join(compiler.held_by)
     detail = f"{held}: compiler and runners have no network and no other program, and change no file"
     return Capability("fewest rights", True, "; ".join((detail, *(f"not {why}" for why in compiler.unheld))))

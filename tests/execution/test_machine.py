@@ -43,6 +43,7 @@ def test_an_empty_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("seccomp", "Landlock"), (), True, "seccomp and Landlock: compiler and runners have no network"),
         (("seccomp",), ("Landlock: Function not implemented",), True, "; not Landlock: Function not implemented"),
+        ((), ("CUDA_LSP_KEEP_RIGHTS is set",), False, "keep yours: CUDA_LSP_KEEP_RIGHTS is set"),
         ((), ("seccomp: Invalid argument", "Landlock: off"), False, "keep yours: seccomp: Invalid argument; Landlock"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.execution.children.messages import Compile
-from agent.execution.children.rights import LANDLOCK, SECCOMP, landlock, seccomp
+from agent.execution.children.rights import KEEP, LANDLOCK, SECCOMP, landlock, seccomp
 from agent.execution.children.rights.system_calls import calls
 from agent.execution.compiler import pool
 from agent.execution.process import Child
@@ -131,6 +131,13 @@ def test_memory_of_the_host_is_limited_beyond_what_is_held(tmp_path: Path, monke
     sizes = [f"len(bytearray({size} << 20))" for size in (64, 2048)]
     _, found = told(tmp_path, monkeypatch, *sizes, host_bytes=1 << 30)
     assert found[:2] == [str(64 << 20), "MemoryError"]
+
+
+def test_a_user_may_keep_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEEP, "1")
+    outside = "rights.reading_only([FOLDER], lambda: open(OTHER).read())"
+    held, found = told(tmp_path, monkeypatch, "open(FOLDER + '/new', 'w').close()", outside)
+    assert held == [""] and found[:2] == ["None", "there"] and (tmp_path / "below" / "new").exists()
 
 
 @linux

@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 SECCOMP, LANDLOCK = "seccomp", "Landlock"
 
+KEEP = "CUDA_LSP_KEEP_RIGHTS"
+"""Set by a user whose driver or libraries cannot do without some right: nothing is given up."""
+
 _STACK = 64 << 20
 """Bytes: compilers go deep."""
 
@@ -38,6 +41,8 @@ def give_up(host_bytes: int | None = None, landlocked: bool = True) -> Fewer:
     """No network, no other process or program, no file made, changed or taken away, for good; as far as the system
     can. ``host_bytes``: so much more memory may this process take. ``landlocked``: by Landlock as well, which also
     keeps from files that other processes hold open."""
+    if os.environ.get(KEEP):
+        return Fewer((), (f"{KEEP} is set",))
     if sys.platform != "linux":
         return Fewer((), ("Linux has seccomp and Landlock, this system has neither",))
     import resource
@@ -77,7 +82,7 @@ def _cap(more: int) -> None:
 def reading_only(folders: Iterable[str], action: Callable[[], T]) -> T:
     """Do it in a thread that can read nothing but these folders, the system's libraries and our own; as it is where
     there is no Landlock. Raises what it raises."""
-    if sys.platform != "linux" or not landlock.version():
+    if sys.platform != "linux" or os.environ.get(KEEP) or not landlock.version():
         return action()
     places = [Path(place) for place in (*folders, *_SYSTEM, *_SINGLE, *_programs())]
     found: list[T] = []
