@@ -33,6 +33,8 @@ class Client:
     resolves_edits: bool = False
     markdown: bool = False
     shows_documents: bool = False
+    shows_content: bool = False
+    """Whether it shows documents that are no files, with a text that it asks for."""
     applies_edits: bool = False
     versioned_edits: bool = False
     progress: bool = False
@@ -74,6 +76,7 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         resolves_edits="edit" in resolvable and has("text_document.code_action.data_support"),
         markdown=types.MarkupKind.Markdown in formats,
         shows_documents=has("window.show_document.support"),
+        shows_content=has("workspace.text_document_content.dynamic_registration"),
         applies_edits=has("workspace.apply_edit"),
         versioned_edits=has("workspace.workspace_edit.document_changes"),
         progress=has("window.work_done_progress"),

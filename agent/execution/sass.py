@@ -39,17 +39,21 @@ def disassembler() -> Path | None:
 def by_line(build: Build, kernels: Iterable[str], path: str) -> dict[int, tuple[str, ...]]:
     """Instructions by 1-based line of the file ``path``, of those kernels (as in ``build.entries``) and of functions
     that are called; in the order of the code. Raises NoDisassembly."""
+    found: dict[int, list[str]] = {}
+    for line, text in in_order(build, kernels, path):
+        found.setdefault(line, []).append(text)
+    return {line: tuple(texts) for line, texts in found.items()}
+
+
+def in_order(build: Build, kernels: Iterable[str], path: str) -> tuple[tuple[int, str], ...]:
+    """The same as pairs of line and instruction. Raises NoDisassembly."""
     program = disassembler()
     if program is None:
         raise NoDisassembly(MISSING)
     if not build.cubin:
         raise NoDisassembly(f"there is no machine code for {build.arch}, only PTX")
     others = set(build.entries.values()) - {build.entries.get(name, name) for name in kernels}
-    found: dict[int, list[str]] = {}
-    for section, line, text in read(_run(program, build), path):
-        if section not in others:
-            found.setdefault(line, []).append(text)
-    return {line: tuple(texts) for line, texts in found.items()}
+    return tuple((line, text) for section, line, text in read(_run(program, build), path) if section not in others)
 
 
 def _run(program: Path, build: Build) -> str:
@@ -78,13 +82,13 @@ def _run(program: Path, build: Build) -> str:
 def read(listing: str, path: str) -> Iterator[tuple[str, int, str]]:
     """Section, line and text of each instruction of nvdisasm's listing with line information. Code that was inlined
     from another file counts where it was inlined into ``path``, else with the line before it."""
-    name, section, line = _name(path), "", 0
+    name, section, line = name_of(path), "", 0
     places: list[tuple[str, int]] = []
     for row in listing.splitlines():
         if (begins := _SECTION.match(row)) is not None:
             section, line, places = begins[1], 0, []
         elif row.lstrip().startswith("//##"):
-            places += [(_name(place["file"]), int(place["line"])) for place in _PLACE.finditer(row)]
+            places += [(name_of(place["file"]), int(place["line"])) for place in _PLACE.finditer(row)]
         elif (code := _CODE.match(row)) is not None:
             line = next((at for file, at in places if file == name), line)
             places = []
@@ -92,6 +96,6 @@ def read(listing: str, path: str) -> Iterator[tuple[str, int, str]]:
                 yield section, line, " ".join(code["text"].split())
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
     """A file's name, wherever it is said to be: the compiler puts its own folder before relative paths."""
     return PureWindowsPath(path).name

@@ -44,15 +44,15 @@ def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable
     except (SettingsError, UnknownTarget) as error:
         return Facts(problem=kernel.damage or str(error))
     if kernel.damage:
-        result = _compile(document, kernel, None, Options(archs[0], settings.flags), cancelled)
+        result = compiled(document, kernel, None, Options(archs[0], settings.flags), cancelled)
         return Facts(messages=tuple(_of_damage(document, kernel.damage, result)), problem=kernel.damage)
-    workload, questions, draft = _workload(document, kernel, settings)
+    workload, questions, draft = stated(document, kernel, settings)
     flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
     launch = _first_launch(document, kernel, workload) if workload else None
     costs: list[Cost] = []
     first: Build | CompileFailure | None = None
     for arch in archs:
-        result = _compile(document, kernel, workload, Options(arch, flags), cancelled)
+        result = compiled(document, kernel, workload, Options(arch, flags), cancelled)
         first = first or result
         costs += _cost(result, arch, launch)
     return Facts(
@@ -72,7 +72,7 @@ def _architectures(target: str, settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((card.arch, *settings.architectures)))
 
 
-def _workload(document: Document, kernel: Kernel, settings: Settings) -> tuple[Workload | None, str, bool]:
+def stated(document: Document, kernel: Kernel, settings: Settings) -> tuple[Workload | None, str, bool]:
     """The workload; or what is missing, and whether a draft could be written."""
     try:
         return find_workload(document, kernel, settings), "", False
@@ -94,7 +94,7 @@ def _first_launch(document: Document, kernel: Kernel, workload: Workload) -> _La
     return None
 
 
-def _compile(
+def compiled(
     document: Document, kernel: Kernel, workload: Workload | None, options: Options, cancelled: Callable[[], bool]
 ) -> Build | CompileFailure:
     """As the workload launches it, else by its name alone."""

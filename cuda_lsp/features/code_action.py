@@ -28,6 +28,7 @@ OPTIMIZE = f"{_REWRITE}.cuda.optimize"
 CHECK = f"{_REWRITE}.cuda.check"
 DESCRIBE = f"{_REWRITE}.cuda.describe"
 REVIEW = f"{_REWRITE}.cuda.review"
+CODE = f"{_REWRITE}.cuda.code"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.cuda-lsp"
 
 
@@ -50,6 +51,8 @@ MENU = (
     Entry("Verify my change to {} against the saved file", CHECK, protocol.VERIFY, {"against": "saved"}),
     Entry("Verify my change to {} against HEAD", CHECK, protocol.VERIFY, {"against": "HEAD"}),
     Entry("Benchmark {}", CHECK, protocol.BENCHMARK),
+    Entry("Show the PTX of {}", CODE, protocol.SHOW_CODE, {"form": "ptx"}),
+    Entry("Show the machine code of {}", CODE, protocol.SHOW_CODE, {"form": "sass"}),
     Entry("Write the workload of {} above it", DESCRIBE, protocol.DESCRIBE),
     Entry("Review the rewrite of {}", REVIEW, protocol.REVIEW),
 )
@@ -57,7 +60,7 @@ MENU = (
 
 def register(server: CudaServer) -> None:
     client = server.session.client
-    kinds: list[types.CodeActionKind | str] = [quick_fixes.KIND, ASK, OPTIMIZE, CHECK, DESCRIBE, REVIEW, FIX_ALL]
+    kinds: list[types.CodeActionKind | str] = [quick_fixes.KIND, ASK, OPTIMIZE, CHECK, CODE, DESCRIBE, REVIEW, FIX_ALL]
     options = types.CodeActionOptions(code_action_kinds=kinds, resolve_provider=client.resolves_edits)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
@@ -138,7 +141,8 @@ def _action(
         return _disabled(client, title, entry, reason, reference)
     if lazily:
         return types.CodeAction(title, entry.kind, data=reference)
-    arguments = [reference] if entry.kind == REVIEW else [reference, entry.options]
+    more = {REVIEW: [], CODE: [entry.options.get("form")]}.get(entry.kind, [entry.options])
+    arguments: list[Any] = [reference, *more]
     command = types.Command(title, entry.command, arguments=arguments)
     return types.CodeAction(title, entry.kind, command=command)
 
@@ -182,7 +186,7 @@ def obstacle(server: CudaServer, snapshot: Snapshot, kernel: Kernel, entry: Entr
     known = server.facts.of(snapshot, kernel)
     if known is not None and known.fresh:
         drafted = entry.kind == DESCRIBE and known.facts.draft
-        if known.facts.questions and entry.kind != ASK and not drafted:
+        if known.facts.questions and entry.kind not in (ASK, CODE) and not drafted:
             return f"no workload is known for {kernel.name}: {known.facts.questions}"
         if known.facts.problem and entry.kind != DESCRIBE:
             return f"{kernel.name} does not compile: {known.facts.problem}"

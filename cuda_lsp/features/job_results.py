@@ -39,7 +39,8 @@ def register(server: CudaServer) -> None:
 
 def _log(server: CudaServer, job: Job) -> None:
     """The details, where a user who wants them looks."""
-    lines = [f"{job.id} {job.kind} {job.kernel}: {job.message}", *(job.ended.lines if job.ended else ())]
+    more = job.ended.lines if job.ended and job.kind != "code" else ()
+    lines = [f"{job.id} {job.kind} {job.kernel}: {job.message}", *more]
     server.window_log_message(types.LogMessageParams(types.MessageType.Info, "\n  ".join(lines)))
     if job.ended and job.ended.detail:
         log.error("%s", job.ended.detail)
@@ -48,6 +49,8 @@ def _log(server: CudaServer, job: Job) -> None:
 async def _told(server: CudaServer, job: Job) -> None:
     trouble = f". {job.ended.trouble}" if job.ended and job.ended.trouble else ""
     job = evolve(job, message=f"{job.message}{trouble}")
+    if job.state == DONE and job.kind == "code":
+        return  # it is shown as a document
     if job.state == DONE and job.kind == fixing.KIND:
         await fixing.finish(server, job)
     elif job.state == FAILED or job.ended is None:

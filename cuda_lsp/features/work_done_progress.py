@@ -20,6 +20,7 @@ _TITLES = {
     "benchmark": "Estimating {}",
     "describe": "Describing {}",
     "idea": "Trying your idea on {}",
+    "code": "Compiling {}",
     "fix": "Verifying a fix of {}",
 }
 

@@ -38,7 +38,8 @@ class Options:
     ``rejected`` holds (title, reason) of what the user turned down; ``model`` is one that may be asked, ``reference``
     the key of a function that may be run (:func:`cuda_lsp.asked_reference.key_of`). ``flags`` are the compiler's, of a
     command line; ``fresh``: nothing that was kept from before is taken. ``apply``: the best rewrite is put into the
-    document without a question; ``change`` is what is to be proved of a mechanical fix."""
+    document without a question; ``change`` is what is to be proved of a mechanical fix; ``code`` is
+    the form of a listing (``ptx``, ``sass``)."""
 
     scope: str = "relaunch"
     only: tuple[str, ...] = ()
@@ -59,6 +60,7 @@ class Options:
     fresh: bool = False
     apply: bool = False
     change: Change | None = None
+    code: str = ""
 
 
 @frozen

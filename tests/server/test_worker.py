@@ -54,7 +54,7 @@ def done(asked: Task) -> tuple[Ended, list[Message]]:
 def test_the_kinds_are_those_that_the_commands_start() -> None:
     from cuda_lsp.features.execute_command import KINDS
 
-    assert set(kinds()) == {*KINDS.values(), "fix", "count", "scan"}, "and what the server and a scan ask for"
+    assert set(kinds()) == {*KINDS.values(), "fix", "code", "count", "scan"}, "and what the server and a scan ask for"
     assert done(task("nope", SCALE, "scale"))[0].reason == "failed"
 
 
