@@ -61,9 +61,11 @@ class Failure:
 
 @define(eq=False)
 class Cache:
-    """What a screen may use again for the next candidate. Seeds are secret and drawn once for each original."""
+    """What a screen may use again for the next candidate. Seeds are secret and drawn once for each original.
+    ``emulated``: beside a card, what the emulator says of the first case."""
 
     truths: dict[Case, Truth] = field(factory=dict, repr=False)
+    emulated: Truth | Answer | None = field(default=None, repr=False)
     baselines: tuple[Baseline | str, ...] | None = None
     builds: dict[tuple[str, str, bool], Build | CompileFailure] = field(factory=dict, repr=False)
     samples: dict[str, Sample | Unsampled] = field(factory=dict, repr=False)

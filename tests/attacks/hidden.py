@@ -91,6 +91,7 @@ ATTACKS = (
         keyed("__popc(all) - 1 - rank"),
         "correctness",
         "side by side",
+        card=(("wrong", "memory", "side by side"),),
     ),
     Attack("tiles are overwritten while others sum them", ("64",), "rowsum", tile(""), "memory", "race"),
     _scale(
