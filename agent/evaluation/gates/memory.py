@@ -179,8 +179,8 @@ def _known(trial: Trial) -> Truth | Answer | None:
 
 def _other_order(trial: Trial) -> Ruling:
     """Blocks in another order, and buffers at other addresses: still right, and the same bits if the original's are.
-    In the emulator, also beside a card: there threads meet in one order nearly always, and which outputs belong together
-    is not seen."""
+    In the emulator, also beside a card: there threads meet in one order nearly always, and which outputs belong
+    together is not seen."""
     prepared, built = trial.prepared, trial.build
     known = _known(trial)
     if not isinstance(known, Truth) or built is None:
