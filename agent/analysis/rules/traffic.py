@@ -96,9 +96,16 @@ def requests(view: View) -> tuple[Request, ...]:
 
 
 def moved(view: View) -> list[Access]:
-    """Every access to global memory, in text order."""
-    found = (one for one in (*view.facts.accesses, *view.facts.hinted) if one.space == "global")
+    """Every access to global memory, in text order. Binding a reference moves nothing."""
+    every = (*view.facts.accesses, *view.facts.hinted)
+    found = (one for one in every if one.space == "global" and not _is_bound(one.node))
     return sorted(found, key=lambda one: one.node.start_byte)
+
+
+def _is_bound(node: Node) -> bool:
+    parent = node.parent
+    declarator = parent.child_by_field_name("declarator") if parent is not None else None
+    return declarator is not None and declarator.type == "reference_declarator"
 
 
 def request(access: Access, view: View) -> Request | None:

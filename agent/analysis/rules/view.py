@@ -174,13 +174,13 @@ class View:
         if not kind or (root is not None and root.pointer + len(root.dims) > 1 and access.space == "global"):
             return None
         found = layout(kind, self.facts.structs)
+        if taken:
+            wide = layout(taken, self.facts.structs)
+            return None if wide is None or found is None else Part(found.size, 0, wide.size)
         if found is None and access.space == "global" and not access.member and kind in self._open_types:
             return Part(4, 0, 4)
         if found is None:
             return None
-        if taken:
-            wide = layout(taken, self.facts.structs)
-            return None if wide is None else Part(found.size, 0, wide.size)
         if found.size == found.align and (not access.member or self._goes_whole(access, found)):
             return Part(found.size, 0, found.size)
         if not access.member:

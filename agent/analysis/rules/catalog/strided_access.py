@@ -78,6 +78,17 @@ __global__ void add(const float* a, const float* b, float* c) {
     FLOAT4(c[i]) = make_float4(one.x + two.x, one.y + two.y, one.z + two.z, one.w + two.w);
 }
 """
+WIDE = """\
+// Four elements of each thread are one access, whatever the elements are; a reference moves nothing.
+struct Job { float a[16]; };
+template <typename T>
+__global__ void sum(T* x, const Job* jobs, float* y) {
+    int i = 4 * threadIdx.x;
+    const Job& job = jobs[threadIdx.x];
+    float4 v = *reinterpret_cast<float4*>(x + i);
+    y[threadIdx.x] = v.x + v.y + v.z + v.w + first(job);
+}
+"""
 ONE_THREAD = """\
 __global__ void last_of_block(const float* x, float* y) {
     if (threadIdx.x == 0) y[blockIdx.x * 32] = x[threadIdx.x * 32];
@@ -100,7 +111,7 @@ __global__ void last_of_block(const float* x, float* y) {
         "fewer than twice the sectors are touched that as many lanes side by side would need",
     ),
     fires=(FIRES, LATTICE, STRUCTS, SPREAD, HINTED),
-    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR, VECTORS),
+    silent=(SIDE_BY_SIDE, WHOLE_SECTORS, ONE_THREAD, BY_FOUR, VECTORS, WIDE),
 )
 def strided_access(view: View) -> Iterator[Hit]:
     bad = [found for found in requests(view) if found.bad and found.by_number and not fills(found, view)]
