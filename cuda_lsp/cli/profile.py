@@ -12,6 +12,7 @@ from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import declared
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.emulator import Emulator
+from agent.execution.nsight import Counted
 from agent.execution.sass import NoDisassembly, by_line
 from agent.workload.describe import arguments, origin
 from agent.workload.workload import MADE_UP
@@ -21,6 +22,7 @@ from cuda_lsp.terminal.making import finder
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_kernel, open_target
 from cuda_lsp.terminal.output import Screen, envelope
 from cuda_lsp.terminal.profile import Shown, show
+from cuda_lsp.terminal.profile_card import asked, card_lines, reported
 from cuda_lsp.terminal.profile_table import paper, printable
 from cuda_lsp.terminal.profile_totals import provenance
 from cuda_lsp.terminal.render import line
@@ -34,6 +36,7 @@ FIELDS: dict[str, Any] = {
     "provenance": str,
     "profile": Profile,
     "sass": Mapping[int, tuple[str, ...]],
+    "card": tuple[Counted, ...],
 }
 """What `--json` has beside the envelope."""
 
@@ -45,6 +48,15 @@ FIELDS: dict[str, Any] = {
 @click.option("--size", "sizes", multiple=True, metavar="NAME=VALUE", help="Count at this size; may be repeated.")
 @click.option("--ptx", is_flag=True, help="The PTX of each line under it, with its counts.")
 @click.option("--sass", is_flag=True, help="The machine code of each line under it (needs nvdisasm).")
+@click.option(
+    "--report",
+    type=click.Path(),
+    metavar="REPORT",
+    help="A report of Nsight Compute (.ncu-rep, or its CSV): the card's own counts of this kernel, too.",
+)
+@click.option(
+    "--ncu", is_flag=True, help="Run it once on this machine's card under Nsight Compute: the same, counted now."
+)
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(min=0.1), help="Cap on one attempt.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
@@ -55,6 +67,8 @@ def command(
     sizes: tuple[str, ...],
     ptx: bool,
     sass: bool,
+    report: str | None,
+    ncu: bool,
     seconds: float,
     as_json: bool,
     flags: tuple[str, ...],
@@ -64,6 +78,9 @@ def command(
     Where nothing states what the kernel runs on, a small launch is made up, and the output says so.
     """
     opened = open_kernel(file, name, otherwise=finder(flags))
+    own, where = reported(report, opened.kernel.name) if report is not None else ((), "")
+    if ncu and report is not None:
+        raise CommandError(Exit.USAGE, "--ncu counts now and --report tells what was counted before: give one of them")
     card = open_target(target, opened.settings)
     wanted = _sizes(opened, sizes)
     screen = Screen(quiet=as_json)
@@ -75,9 +92,11 @@ def command(
         if cancelled():
             raise CommandError(Exit.INTERRUPTED, "interrupted: nothing is known yet")
     counted, built = _counted(found, opened)
+    if ncu:
+        own, where = asked(opened, wanted, flags)
     code = _sass(counted, built, opened) if sass else None
     if as_json:
-        click.echo(json.dumps(_envelope(counted, opened, ptx, code)))
+        click.echo(json.dumps(_envelope(counted, opened, ptx, code, own)))
         return Exit.OK
     document = opened.document
     on = paper()
@@ -88,6 +107,8 @@ def command(
     source = tuple(document.text.decode(errors="replace").split("\n"))
     first, last = document.line(opened.kernel.span.start), document.line(opened.kernel.span.end)
     show(counted, Shown(source, first, last, ptx, code), on)
+    for text in ("", *card_lines(own, where)) if own else ():
+        on.wrap(text)
     return Exit.OK
 
 
@@ -132,7 +153,7 @@ def _sass(counted: Profile, built: Build, opened: Opened) -> dict[int, tuple[str
 
 
 def _envelope(
-    counted: Profile, opened: Opened, ptx: bool, code: dict[int, tuple[str, ...]] | None
+    counted: Profile, opened: Opened, ptx: bool, code: dict[int, tuple[str, ...]] | None, own: tuple[Counted, ...]
 ) -> dict[str, object]:
     lines = counted.lines if ptx else tuple(evolve(one, ptx=()) for one in counted.lines)
     return envelope(
@@ -146,6 +167,7 @@ def _envelope(
         provenance=provenance(counted),
         profile=evolve(counted, lines=lines),
         sass=code or {},
+        card=own,
     )
 
 

@@ -20,10 +20,12 @@ from agent.execution.device import Answer, Bytes, Digest, Fault, Request, Where
 from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, make_job
 from agent.execution.gpu.lock import LockCancelled
+from agent.execution.gpu.profiler import profiled
 from agent.execution.gpu.runners import MODULE, START_SECONDS, Runners
 from agent.execution.gpu.sanitizer import sanitized
 from agent.execution.gpu.support import support
 from agent.execution.gpu.talking import ask, upload
+from agent.execution.nsight import Counted
 from agent.execution.nvml import watch
 from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout, never, twice
 from agent.execution.sanitizing import Sanitized
@@ -238,6 +240,22 @@ class Gpu:
             return Sanitized("unavailable", message=f"the run under {tool} did not end in time; its process was killed")
         except ChildDied as death:
             return Sanitized("unavailable", message=f"the run under {tool} died: {death}")
+
+    def counters(self, request: Request) -> tuple[Counted, ...] | str:
+        """Each launch as the card's own counters have it, by Nsight Compute; or why there is none."""
+        if (problem := self._refusal(request.build)) is not None:
+            return problem
+        try:
+            with lock.held(self.card.address, True, request.cancelled):
+                return profiled(request, START_SECONDS + request.seconds)
+        except BadRequest as error:
+            return str(error)
+        except (ChildCancelled, LockCancelled):
+            return "cancelled"
+        except ChildTimeout:
+            return "the run under ncu did not end in time; its process was killed"
+        except ChildDied as death:
+            return f"the run under ncu died: {death}"
 
     def _refusal(self, build: Build) -> str | None:
         if not build.cubin:
