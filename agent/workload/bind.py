@@ -77,7 +77,9 @@ def bind(
     by_name = _by_name(buffers)
     scene = _Scene(names, by_name, document, _views(workload, by_name, names))
     progress = _Progress({buffer.name: buffer.name for buffer in buffers})
-    return Bound(chosen, buffers, tuple(_walk(plan.steps, names, scene, progress)))
+    steps = tuple(_walk(plan.steps, names, scene, progress))
+    exchanged = tuple((name, held) for name, held in sorted(progress.pointers.items()) if name != held)
+    return Bound(chosen, buffers, steps, exchanged)
 
 
 def environment(workload: Workload, plan: Plan, sizes: Mapping[str, int] | None = None) -> dict[str, int | float]:

@@ -102,11 +102,13 @@ BoundStep = BoundLaunch | BoundFill | BoundCopy
 
 @frozen
 class Bound:
-    """A plan at concrete sizes: repeats unrolled, swaps resolved, every number a number."""
+    """A plan at concrete sizes: repeats unrolled, swaps resolved, every number a number. ``exchanged``: the names that
+    stand for another buffer at its end, and for which."""
 
     sizes: Mapping[str, int]
     buffers: tuple[BoundBuffer, ...]
     steps: tuple[BoundStep, ...]
+    exchanged: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def shown(self) -> frozenset[str]:

@@ -68,6 +68,15 @@ ATTACKS = (
     _plan("the plan launches a block less for one size", "max(1, (n + 255) / 256 - (n == 12347))", "n"),
     _plan("the plan passes one element less for one size", "(n + 255) / 256", "n - (n == 12347)"),
     Attack(
+        "the plan ends with two names exchanged",
+        ("3",),
+        "scale",
+        (),
+        "source",
+        "stands for the memory of",
+        plan=_LAUNCH.format(grid="(n + 255) / 256", size="n") + "\nswap x y",
+    ),
+    Attack(
         "one value of bf16 is wrong",
         ("43",),
         "gelu",

@@ -29,6 +29,7 @@ def source(trial: Trial) -> Ruling:
             if kernel.damage is not None:
                 return wrong(trial, f"`{kernel.name}` cannot be parsed: {kernel.damage}")
         bound = bound_at(trial.prepared.workload, trial.candidate)
+        _ends_alike(trial, bound)
         for sizes in trial.prepared.contract.tried.values():
             _fits(trial, sizes)
     except (SourceError, WorkloadError) as error:
@@ -50,9 +51,21 @@ def source(trial: Trial) -> Ruling:
 def _fits(trial: Trial, sizes: Sizes) -> None:
     """The plan must be valid at every size of the original's contract, not only at the declared one."""
     try:
-        bound_at(trial.prepared.workload, trial.candidate, sizes)
+        _ends_alike(trial, bound_at(trial.prepared.workload, trial.candidate, sizes))
     except WorkloadError as error:
         raise WorkloadError(f"at {describe(sizes)}, inside the original's contract: {error}") from None
+
+
+def _ends_alike(trial: Trial, bound: Bound) -> None:
+    """What follows the plan in the user's program goes by the names of pointers, not by the memories that they had."""
+    prepared = trial.prepared
+    own = {buffer.name for buffer in prepared.workload.buffers}
+    sides = (bound_at(prepared.workload, prepared.original, bound.sizes), bound)
+    before, after = ({name: held for name, held in side.exchanged if name in own} for side in sides)
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name, name), after.get(name, name)
+        if was != now:
+            raise WorkloadError(f"`{name}` stands for the memory of `{now}` after the plan, the original's for `{was}`")
 
 
 def _scratch(trial: Trial, bound: Bound) -> str:
