@@ -3,24 +3,15 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent.evaluation import runs
 from agent.evaluation.line_facts import SECTOR_BYTES
-from agent.evaluation.sizes import bound_at, declared
-from agent.execution.compiler import build
-from agent.execution.compiler.result import CompileFailure
-from agent.execution.device import Request
+from agent.evaluation.own_counters import own_counters
 from agent.execution.gpu import open_gpu, why_no_gpu
 from agent.execution.nsight import Counted, ReportError, of_kernel, read_report
-from agent.workload.generators import families
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_target
 from cuda_lsp.terminal.profile_cells import number, short
 from cuda_lsp.terminal.profile_table import printable
 from cuda_lsp.terminal.render import duration, line, size
-
-SEED = 0xCA2D
-SECONDS = 300.0
-"""Of one run under the profiler, which repeats each launch for its counters."""
 
 MOST = 8
 """Launches that are shown."""
@@ -45,9 +36,14 @@ def card_lines(found: Sequence[Counted], where: str) -> Iterator[str]:
         many = "1 launch" if len(found) == 1 else f"{len(found)} launches"
         yield line("card", f"{many} {printable(where)}, counted by the card itself (Nsight Compute)")
     for at, one in enumerate(found[:MOST], 1):
-        yield line(f"launch {at}", printable(f"{one.grid} blocks of {one.block}: {'; '.join(_parts(one))}"))
+        yield line(f"launch {at}", printable(words(one)))
     if len(found) > MOST:
         yield line("", f"and {len(found) - MOST} more")
+
+
+def words(one: Counted) -> str:
+    """The counts of one launch."""
+    return f"{one.grid} blocks of {one.block}: {'; '.join(_parts(one))}"
 
 
 def _parts(one: Counted) -> Iterator[str]:
@@ -76,13 +72,7 @@ def asked(opened: Opened, sizes: dict[str, int] | None, flags: tuple[str, ...]) 
         raise CommandError(Exit.MACHINE, f"--ncu needs a card: {why_no_gpu()}")
     try:
         options = compiler_options(gpu, open_target(None, opened.settings), opened.settings, opened.workload, flags)
-        built = build(opened.program, options)
-        if isinstance(built, CompileFailure):
-            raise CommandError(Exit.INPUT, f"{opened.kernel.name} does not compile for {gpu.name}: {built.message}")
-        chosen = sizes or declared(opened.workload)
-        bound = bound_at(opened.workload, opened.program, chosen)
-        before = runs.contents(bound, runs.case(chosen, families(opened.workload)[0], SEED, lazy=True))
-        found = gpu.counters(Request(built, bound.steps, runs.images(before, runs.PRIORS[0]), (), seconds=SECONDS))
+        found = own_counters(gpu, opened.program, opened.workload, options, sizes)
     finally:
         gpu.close()
     if isinstance(found, str):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from agent.execution.nsight import Counted
 from agent.execution.timing import Race, Timed
 from agent.search import events
 from agent.source.document import parse
@@ -204,6 +205,26 @@ def test_a_benchmark_is_measured_where_there_is_a_card(monkeypatch: pytest.Monke
     ended, _ = done(task("benchmark", SCALE, "scale"))
     assert ended.reason == "estimated"
     assert "nothing was measured: " in ended.message and "the card is full" in ended.message
+
+
+def test_the_cards_own_counters_take_the_place_of_the_emulators(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, card = benchmark.setting_of, Clock(peak=1e9)
+    monkeypatch.setattr(benchmark, "setting_of", lambda asked, opened: evolve(plain(asked, opened), device=card))
+    monkeypatch.setattr(benchmark, "Gpu", Clock)
+    monkeypatch.setattr(benchmark, "tool", lambda name: Path(name))
+    seen = Counted("scale(const float *)", "(4, 1, 1)", "(256, 1, 1)", 8, 32, 8, 64, 0, 9, 320, 2e-6)
+    other = evolve(seen, kernel="other(int)", grid="(7, 1, 1)")
+    monkeypatch.setattr(benchmark, "own_counters", lambda *about: (other, seen))
+    ended, _ = done(task("benchmark", SCALE, "scale"))
+    told = "(4, 1, 1) blocks of (256, 1, 1): 8 loads of 4 sectors on average; 8 stores of 8 sectors on average"
+    assert ended.lines[0] == "counted by Test card itself (Nsight Compute)" and ended.lines[1].startswith(told)
+    assert ended.message.startswith("scale: measured on Test card: 1 ms") and told in ended.message
+    assert len(ended.lines) == 2
+    for answer, why in (("be root", "be root"), ((other,), "ncu saw none of its launches")):
+        monkeypatch.setattr(benchmark, "own_counters", lambda *about, answer=answer: answer)
+        ended, _ = done(task("benchmark", SCALE, "scale"))
+        assert ended.lines[-1] == f"the card's own counters were not read: {why}"
+        assert "counted" in ended.lines[0] and "Nsight" not in ended.message
 
 
 def test_every_event_has_words_or_changes_nothing() -> None:
