@@ -37,6 +37,9 @@ def find_workload(document: Document, kernel: Kernel, settings: Settings | Path 
             raise
         message = f"{error.message}; {mistaken}"
         raise NoWorkload(message, error.questions, error.line, error.draft) from None
+    except RecursionError:  # generated code: a sum of a thousand terms is a tree a thousand deep
+        message = f"an expression is nested too deeply to be read: state the workload of `{kernel.name}` in a directive"
+        raise NoWorkload(message, line=kernel.line) from None
     return evolve(found, notes=(*found.notes, mistaken)) if mistaken else found
 
 

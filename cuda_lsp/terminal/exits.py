@@ -22,6 +22,10 @@ class Exit(enum.IntEnum):
     """Ctrl-C. What was judged is kept, and the same command goes on from there."""
 
 
+TOO_DEEP = "something is nested too deeply to be read: take it apart, or leave its file out"
+"""Of generated code: a sum of a thousand terms is a tree a thousand deep."""
+
+
 class CommandError(Exception):
     """Ends a command with a message that says what is wrong and what to do."""
 

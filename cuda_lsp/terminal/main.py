@@ -12,7 +12,7 @@ import click
 
 import cuda_lsp
 from cuda_lsp import cli
-from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.exits import TOO_DEEP, CommandError, Exit
 
 
 class Commands(click.Group):
@@ -51,6 +51,8 @@ def main() -> None:
         # The reader went away (`| head`): that is no error of ours. Keep the interpreter from writing at exit.
         sys.stdout = open("/dev/null", "w") if Path("/dev/null").exists() else sys.stdout  # noqa: SIM115, PTH123
         code = Exit.OK
+    except RecursionError:
+        code = _say(TOO_DEEP, Exit.INPUT)
     except Exception:
         code = _say(_report(), Exit.INTERNAL)
     sys.exit(int(code))

@@ -4,7 +4,7 @@ import traceback
 
 from agent.execution.children.serve import serve
 from agent.execution.wire import Channel
-from cuda_lsp.terminal.exits import CommandError
+from cuda_lsp.terminal.exits import TOO_DEEP, CommandError
 from cuda_lsp.worker.asked import Task
 from cuda_lsp.worker.messages import Ended
 from cuda_lsp.worker.tasks import run
@@ -17,6 +17,8 @@ def handle(channel: Channel) -> None:
         ended = run(task, channel.send)
     except CommandError as error:
         ended = Ended("failed", str(error))
+    except RecursionError:
+        ended = Ended("failed", TOO_DEEP)
     except Exception as error:
         ended = Ended("fault", f"a fault of cuda-lsp ({type(error).__name__}: {error})", detail=traceback.format_exc())
     channel.send(ended)

@@ -15,6 +15,7 @@ CASES = {
     "no workload": (NO_LAUNCH, 3, "no workload"),
     "does not compile": (ROW_SUMS.replace("float sum = 0.0f;", "flaot sum = 0.0f;"), 3, "line 7"),
     "bad directive": ("// cuda-lsp: workload\n//   size n = \n" + NO_LAUNCH, 3, "line 2"),
+    "deep": (NO_LAUNCH.replace("= n;", f"= {' + '.join(['1.0f'] * 4000)};"), 3, "nested too deeply to be read"),
     "unknown instruction": (
         ROW_SUMS.replace("s[t] = sum;", 's[t] = sum; asm volatile("wgmma.fence.sync.aligned;");'),
         3,
