@@ -168,7 +168,7 @@ class View:
     def part(self, access: Access) -> Part | None:
         """What one request of an access takes; None where its element's type is not known. A vector is moved whole
         where all of its parts are wanted, else part by part, as structs and vectors of three always are. A template's
-        own type is taken for 4 bytes: how many times too many sectors a stride touches hardly depends on it."""
+        own type is taken for 4 bytes: how many times too many sectors or passes a stride costs hardly depends on it."""
         root = access.root
         kind, taken = access.cast or (access.element, "")
         if not kind or (root is not None and root.pointer + len(root.dims) > 1 and access.space == "global"):
@@ -177,7 +177,7 @@ class View:
         if taken:
             wide = layout(taken, self.facts.structs)
             return None if wide is None or found is None else Part(found.size, 0, wide.size)
-        if found is None and access.space == "global" and not access.member and kind in self._open_types:
+        if found is None and access.space in ("global", "shared") and not access.member and kind in self._open_types:
             return Part(4, 0, 4)
         if found is None:
             return None

@@ -26,6 +26,9 @@ void run(const float* in, float* out, int n) {
 }
 """
 PADDED = FIRES.replace("[TILE][TILE]", "[TILE][TILE + 1]").replace("  // S1", "")
+OPEN_TYPE = FIRES.replace("__global__", "template <typename T>\n__global__").replace(
+    "const float* in, float* out, int n) {\n    __shared__ float", "const T* in, T* out, int n) {\n    __shared__ T"
+)
 NARROW = """\
 // 8 lanes in a row of 8: each of the 32 banks is asked once.
 __global__ void rows(const float* in, float* out) {
@@ -52,7 +55,7 @@ void run(const float* in, float* out) {
         "elements are not 1, 2, 4 or 8 bytes wide",
         "fewer than 8 lanes of a warp come to the access",
     ),
-    fires=(FIRES,),
+    fires=(FIRES, OPEN_TYPE),
     silent=(PADDED, NARROW),
 )
 def column_conflicts(view: View) -> Iterator[Hit]:
