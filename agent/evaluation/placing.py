@@ -24,6 +24,10 @@ MOST_PAIRS = 3
 """Outputs and inputs of one size and type that are tried in one place."""
 
 
+SECONDS = 3.0
+"""For each run: a kernel that takes longer at its least size is not tried so."""
+
+
 def placed(trial: Trial) -> Ruling:
     """A rewrite may count on what allocations have, aligned addresses and a place of its own for each buffer: where it
     does and the original did not, that is a line. That its answer changes with the address makes it wrong."""
@@ -37,7 +41,7 @@ def placed(trial: Trial) -> Ruling:
     before = runs.contents(original, chosen)
     mine = runs.for_candidate(before, candidate)
     own = _run(trial, trial.build, mine)
-    if own.status != "ok":  # other gates have looked at that
+    if own.status != "ok":  # other gates have looked at that, or it takes too long
         return passed(trial, "")
     trial, problem = _unaligned(trial, evolve(chosen, shift=element(original)), mine, own)
     if problem:
@@ -73,9 +77,11 @@ def _in_place(trial: Trial, before: Contents, mine: Contents, own: Answer) -> Tr
         if prepared.setting.cancelled():
             return trial
         theirs = theirs or _run(trial, prepared.build, before)
+        if theirs.status != "ok":
+            return trial
         if not _same_there(trial, prepared.build, before, theirs, output, given):
             continue
-        if not _same_there(trial, trial.build, mine, own, output, given):
+        if _same_there(trial, trial.build, mine, own, output, given) is False:
             trial = trial.unchecked(f"{output} in the place of {given}: the original can be called so, this cannot")
     return trial
 
@@ -95,13 +101,16 @@ def _alike(one: BoundBuffer, other: BoundBuffer) -> bool:
     return (one.nbytes, one.dtype) == (other.nbytes, other.dtype)
 
 
-def _same_there(trial: Trial, build: Build, before: Contents, apart: Answer, output: str, given: str) -> bool:
-    """Whether it answers the same with one buffer for both, and not by luck: no thread reads what another overwrote."""
+def _same_there(trial: Trial, build: Build, before: Contents, apart: Answer, output: str, given: str) -> bool | None:
+    """Whether it answers the same with one buffer for both, and not by luck: no thread reads what another overwrote.
+    None where it did not come to an end."""
     images = tuple(
         Image(image.name, image.nbytes, image.contents, alias=given) if image.name == output else image
         for image in runs.images(before, runs.PRIORS[0])
     )
     answer = _asked(trial, build, before, images, ALL_CHECKS)
+    if answer.status not in ("ok", "fault"):
+        return None
     return answer.status == "ok" and not answer.faults and not _differing(apart, answer, but=given)
 
 
@@ -122,7 +131,7 @@ def _asked(
             outputs=outputs,
             checks=checks,
             step_cap=setting.step_cap,
-            seconds=setting.seconds,
+            seconds=min(setting.seconds, SECONDS),
             cancelled=setting.cancelled,
         )
     )
