@@ -11,11 +11,13 @@ import numpy as np
 from attrs import evolve, frozen
 
 from agent.evaluation import runs
+from agent.evaluation.comparators import Expected
+from agent.evaluation.joined import Pair, joined
 from agent.evaluation.probed import hold, probed, refuse_short
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
 from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, ceilings, declared, describe, least, variants
 from agent.evaluation.truth import Bench, outputs
-from agent.evaluation.values import Mask
+from agent.evaluation.values import Mask, lane_mask
 from agent.execution.device import Answer, Device, Fault
 from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.dtypes import is_float, is_raw
@@ -53,6 +55,7 @@ class Contract:
     ``rules`` by size name; ``base`` are the small sizes that all is built on; ``tried`` the sizes that ran clean.
     ``kinds`` says how each output is compared. ``hazards`` are fault kinds that the original has too (same-value races,
     reads of values that are thrown away). ``unaligned``: it also runs on buffers that are aligned to one element only.
+    ``joined``: outputs in any order whose elements of one index belong together.
     """
 
     summary: str
@@ -65,6 +68,7 @@ class Contract:
     tried: Mapping[str, Mapping[str, int]]
     unaligned: bool
     fault: Fault | None = None
+    joined: tuple[Pair, ...] = ()
 
 
 @frozen
@@ -146,6 +150,7 @@ def _settle(
     contract = Contract(
         "", False, best.sizes, rules, kinds, deterministic, hazards, tried, _unaligned(bench, checker, best.sizes)
     )
+    contract = evolve(contract, joined=joined(_free(bound, first, kinds), first, again))
     if depends:
         fault = next(filter(_harmless, faults), None)
         where = f": {place(fault)}" if fault else ""
@@ -345,6 +350,21 @@ def _kinds(bench: Bench, bound: Bound, first: Answer, again: Answer) -> tuple[di
         proposed = "numeric" if is_float(buffer.dtype) and not is_raw(buffer.dtype) else "exact" if same else "multiset"
         kinds[buffer.name] = chosen.get(buffer.name, proposed)
     return kinds, deterministic
+
+
+def _free(bound: Bound, first: Answer, kinds: Mapping[str, str]) -> list[Expected]:
+    """The outputs in any order, as the first run left them."""
+    return [
+        Expected(
+            buffer.name,
+            buffer.dtype,
+            first.outputs[buffer.name],
+            lane_mask(runs_written(buffer.name, first, first), buffer.dtype),
+            kinds[buffer.name],
+        )
+        for buffer in outputs(bound)
+        if kinds[buffer.name] == "multiset"
+    ]
 
 
 def _unaligned(bench: Bench, checker: Device, sizes: Sizes) -> bool:

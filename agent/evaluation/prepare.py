@@ -157,7 +157,7 @@ def _prepare(
         return _broken(bench, contract)
     if not compared:
         raise WorkloadError("the workload has no output to compare: say `out` or `inout` for what the kernel writes")
-    bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic)
+    bench = evolve(bench, kinds=contract.kinds, deterministic=contract.deterministic, joined=contract.joined)
     tell("oracle")
     if setting.reference is not None and "numeric" in bench.kinds.values():
         with drawing(setting.secret, "reference"):

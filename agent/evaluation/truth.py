@@ -9,7 +9,7 @@ from agent.evaluation import runs, shadows
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
-from agent.evaluation.joined import Pair, apart, joined
+from agent.evaluation.joined import Pair, apart
 from agent.evaluation.probed import hold
 from agent.evaluation.referred import referred
 from agent.evaluation.runs import MORE_PRIORS, PRIORS, Case, Contents
@@ -37,8 +37,8 @@ LEAST_SECONDS = 20.0
 @frozen
 class Bench:
     """What truths are made with: the original compiled, its float64 twin (or None; with ``shadow`` the emulator's
-    shadow stands for it, with ``referred`` the user's PyTorch function), how each output is compared, and whether the
-    order of blocks makes no difference to it."""
+    shadow stands for it, with ``referred`` the user's PyTorch function), how each output is compared, whether the
+    order of blocks makes no difference to it, and which outputs are ``joined`` (see ``Contract``)."""
 
     original: Program
     workload: Workload
@@ -49,12 +49,13 @@ class Bench:
     referred: bool = False
     kinds: Mapping[str, str] = field(factory=dict)
     deterministic: bool = True
+    joined: tuple[Pair, ...] = ()
 
 
 @frozen
 class Truth:
     """``written`` marks, per byte and output, what the original wrote. ``exact`` outputs had no rounding at all.
-    ``joined``: outputs in any order whose elements of one index belong together, as keys and values do."""
+    ``joined`` as the contract has it."""
 
     case: Case
     before: Contents = field(repr=False)
@@ -95,7 +96,7 @@ def truth(bench: Bench, chosen: Case) -> Truth | Answer:
         for buffer in outputs(bound)
     )
     oracled = any(item.oracle is not None for item in expected)
-    return Truth(chosen, before, expected, written, answer, oracled, joined(expected, answer, turned))
+    return Truth(chosen, before, expected, written, answer, oracled, bench.joined)
 
 
 def outputs(bound: Bound) -> list[BoundBuffer]:

@@ -18,6 +18,7 @@ HIDDEN = (
     "packed counters of 8 bits overflow when all elements are alike",
     "a range of sizes above the declared one is wrong",
     "one size that nobody declared is wrong",
+    "keys and values are both there, but not side by side",
 )
 
 
