@@ -4,27 +4,18 @@ With ``--junitxml=FILE`` each verdict's gates, their seconds and their words are
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from agent.evaluation.verdict import Verdict
-from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
+from agent.execution.gpu import Gpu
 from tests.attacks.entry import Attack, Control, prepared, verdict
 from tests.attacks.tables import ATTACKS, CONTROLS
 
 pytestmark = pytest.mark.gpu
 
 Judge = Callable[[Attack | Control], Verdict]
-
-
-@pytest.fixture(scope="module")
-def card() -> Iterator[Gpu]:
-    gpu = open_gpu()
-    if gpu is None:
-        pytest.skip(f"needs an NVIDIA GPU: {why_no_gpu()}")
-    yield gpu
-    gpu.close()
 
 
 @pytest.fixture
