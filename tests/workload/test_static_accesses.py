@@ -102,6 +102,13 @@ def test_a_member_that_is_an_array_in_one_struct_alone_is_looked_at_as_both() ->
         ("x[i] = 1; x[i] += 2;", Access.OUT),
         ("atomicExch(&x[i], 1.0f);", Access.OUT),
         ("x[i] = 1;", Access.OUT),
+        ("if (i < 100) x[i] += 1;", Access.INOUT),
+        ("if (i < 100) { float s = x[i]; x[i] = s; }", Access.INOUT),
+        ("float s = 0; if (clock() > 3) { s = x[i]; } x[i] = s;", Access.OUT),
+        ("float s = clock() > 3 ? x[i] : 0; x[i] = s;", Access.OUT),
+        ("switch (i & 1) { case 0: { float s = x[i]; x[i] = s; } }", Access.INOUT),
+        ("switch (i & 1) { case 0: float s; s = x[i]; x[i] = s; break; }", Access.INOUT),
+        ("switch (i & 1) { case 0: x[i] = 1; break; default: x[i] = 2; }", Access.OUT),
     ],
 )
 def test_what_nothing_fills_is_no_output_where_it_is_read_first(body: str, access: Access) -> None:

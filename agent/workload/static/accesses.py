@@ -7,7 +7,7 @@ in a struct) and references (``Cell& cell = cells[i];``), of which every mention
 import re
 from collections.abc import Iterator
 
-from attrs import define, field
+from attrs import define, field, frozen
 from tree_sitter import Node
 
 from agent.source.nodes import declared_name, text_of, walk
@@ -143,10 +143,22 @@ def _is_array(node: Node, body: Body) -> bool:
     return member is not None and body.of(member) in body.shapes.arrays
 
 
+@frozen
+class _Mention:
+    """What one mention of a name does to a buffer, and where: ``at`` in the order of the text, in which what is
+    assigned comes before the assignment."""
+
+    at: int
+    name: str
+    reads: bool
+    writes: bool
+    certain: bool
+    node: Node
+
+
 def accesses(node: Node, body: Body) -> tuple[set[str], set[str], set[str]]:
-    """Buffers that are read, those that are written, and those that are read before they are written: by the order of
-    the text, in which what is assigned comes before the assignment."""
-    found: list[tuple[int, str, bool, bool, bool]] = []
+    """Buffers that are read, those that are written, and those that are read before they are written, if they are."""
+    found: list[_Mention] = []
     for part in walk(node):
         if part.type not in ("identifier", "field_expression") or part.start_byte in body.declared:
             continue
@@ -156,13 +168,32 @@ def accesses(node: Node, body: Body) -> tuple[set[str], set[str], set[str]]:
             continue
         reads, writes, certain, at = _context(part, body, held is not None)
         if reads or writes:
-            found.append((at, name, reads, writes, certain))
-    first: dict[str, bool] = {}
-    for _, name, reads, _, certain in sorted(found, key=lambda one: one[0]):
-        first.setdefault(name, reads and certain)
-    read = {name for _, name, reads, _, _ in found if reads} | body.mixed
-    written = {name for _, name, _, writes, _ in found if writes} | body.mixed
-    return read, written, {name for name, before in first.items() if before} - body.mixed
+            found.append(_Mention(at, name, reads, writes, certain, part))
+    first: dict[str, _Mention] = {}
+    for one in sorted(found, key=lambda one: one.at):
+        first.setdefault(one.name, one)
+    read = {one.name for one in found if one.reads} | body.mixed
+    written = {one.name for one in found if one.writes} | body.mixed
+    before = {name for name, one in first.items() if one.reads and one.certain and _goes_on(one, found)}
+    return read, written, before - body.mixed
+
+
+def _goes_on(first: _Mention, found: list[_Mention]) -> bool:
+    """Whether the branch in which a buffer is read first writes it, too: else another branch may be the first."""
+    start, end = _branch(first.node)
+    return any(one.name == first.name and one.writes and start <= one.node.start_byte < end for one in found)
+
+
+def _branch(node: Node) -> tuple[int, int]:
+    """Where the innermost branch around a node begins and ends."""
+    above = node.parent
+    while above is not None and above.type != "function_definition":
+        if above.type == "case_statement":
+            return above.start_byte, above.end_byte
+        if above.type in ("if_statement", "conditional_expression") and node != child(above, "condition"):
+            return node.start_byte, node.end_byte
+        node, above = above, above.parent
+    return node.start_byte, node.end_byte
 
 
 def _context(node: Node, body: Body, accessed: bool) -> tuple[bool, bool, bool, int]:
