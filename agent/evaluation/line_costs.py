@@ -28,7 +28,8 @@ class CountedLine:
 
     ``requests``, ``sectors`` and ``ideal_sectors`` are of global memory, ``shared_requests`` and ``passes`` of shared;
     ``ideal_passes`` is the fewest passes for one access of that width. ``instructions`` counts warp-instructions,
-    ``lanes`` the active lanes of all of them."""
+    ``lanes`` the active lanes of all of them. ``stores`` are those of the requests that are stores and nothing else,
+    where they were counted apart, with their sectors and the fewest that would do."""
 
     number: int
     requests: int = 0
@@ -41,6 +42,7 @@ class CountedLine:
     atomics: int = 0
     instructions: int = 0
     lanes: int = 0
+    stores: tuple[int, int, int] = (0, 0, 0)
 
 
 @frozen
@@ -84,15 +86,27 @@ def _traffic(counts: LineCounts) -> Iterator[Bad]:
     for line in counts.lines:
         if 2 * line.atomics >= line.requests:
             continue  # where updates go is the data's choice, and what they cost is waiting, not sectors
-        wasted = line.sectors - line.ideal_sectors
-        if line.sectors >= TWICE * line.ideal_sectors and wasted >= WEIGHTY * total:
-            each, best = line.sectors / line.requests, line.ideal_sectors / line.requests
-            yield Bad(
-                line.number,
-                f"{_number(each)} sectors per request ({_number(best)} would do)",
-                f"A warp-wide request to global memory touches {_number(each)} sectors of 32 bytes here; the bytes "
-                f"that it asks for fit into {_number(best)} ({line.requests} requests).",
-            )
+        for name, requests, sectors, ideal in _parts(line):
+            if sectors >= TWICE * ideal and sectors - ideal >= WEIGHTY * total:
+                each, best = sectors / requests, ideal / requests
+                yield Bad(
+                    line.number,
+                    f"{_number(each)} sectors per {name} ({_number(best)} would do)",
+                    f"A warp-wide {name} of global memory touches {_number(each)} sectors of 32 bytes here; the bytes "
+                    f"that it is about fit into {_number(best)} ({requests} of them).",
+                )
+
+
+def _parts(line: CountedLine) -> Iterator[tuple[str, int, int, int]]:
+    """Loads and stores of one line apart, where one of them is bad: that is not to be thinned by the other."""
+    stores, sectors, ideal = line.stores
+    load = ("load", line.requests - stores, line.sectors - sectors, line.ideal_sectors - ideal)
+    store = ("store", stores, sectors, ideal)
+    worse = [part for part in (load, store) if part[1] and part[2] >= TWICE * part[3]]
+    if len(worse) == 1 and 0 < stores < line.requests:
+        yield worse[0]
+    else:
+        yield "request", line.requests, line.sectors, line.ideal_sectors
 
 
 def _conflicts(counts: LineCounts) -> Iterator[Bad]:

@@ -94,6 +94,18 @@ def _line(launches: Sequence[LaunchCounters], number: int, ideal_passes: int) ->
         atomics=total("atomics"),
         instructions=total("instructions"),
         lanes=total("thread_instructions"),
+        stores=_stores(launches, number),
+    )
+
+
+def _stores(launches: Sequence[LaunchCounters], number: int) -> tuple[int, int, int]:
+    """Requests, sectors and fewest sectors of a line's stores to global memory."""
+    every = (one for launch in launches for one in launch.instructions)
+    found = [one.counts for one in every if one.line == number and one.kind == "store" and one.counts.requests]
+    return (
+        sum(one.requests for one in found),
+        sum(one.sectors for one in found),
+        sum(one.ideal_sectors for one in found),
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agent.execution.architectures import UnknownArchitecture
 from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, compile_kernels
@@ -145,6 +145,9 @@ def _message(document: Document, found: Diagnostic) -> Message:
     if not here:
         where = f"{Path(found.file).name}:{found.line}: " if found.line else f"{Path(found.file).name}: "
         return Message(found.severity, where + found.message, 0, b"")
+    if (told := re.match(rf"{re.escape(document.path)}:(\d+): ", found.message)) is not None and not found.line:
+        # what is said of an include belongs to its own line, and not to each kernel
+        found = evolve(found, line=int(told[1]), message=found.message[told.end() :])
     if not 0 < found.line <= len(document.line_starts):
         return Message(found.severity, found.message, 0, b"")
     return Message(found.severity, found.message, found.line, line_text(document, found.line))

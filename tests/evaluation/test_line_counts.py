@@ -120,3 +120,22 @@ LINE = CountedLine(3, requests=10, sectors=320, ideal_sectors=40, instructions=1
 )
 def test_only_what_is_bad_gets_a_word(lines: tuple[CountedLine, ...], bad: int) -> None:
     assert len(bad_lines(LineCounts("k", lines, 1, (32, 1, 1), "n=1"))) == bad
+
+
+def test_a_bad_store_is_not_thinned_by_a_good_load_of_its_line() -> None:
+    text = """\
+__global__ void turned(const float* x, float* y, int n) {
+    y[threadIdx.x * 8 + blockIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
+    y[threadIdx.x * 8 + blockIdx.x] = x[threadIdx.x * 8 + blockIdx.x];
+}
+int main() {
+    int n = 8; float *x, *y;
+    cudaMalloc(&x, 2048 * sizeof(float)); cudaMalloc(&y, 2048 * sizeof(float));
+    turned<<<8, 256>>>(x, y, n);
+}
+"""
+    counts = counted(text)
+    assert isinstance(counts, LineCounts)
+    # 32 bytes from lane to lane: a sector each; neighbours fill 4
+    words = "32 sectors per store (4 would do)", "32 sectors per request (4 would do)"
+    assert [(bad.line, bad.words) for bad in bad_lines(counts)] == [(2, words[0]), (3, words[1])]

@@ -134,7 +134,7 @@ def test_the_menu_of_a_kernel():
         client.open(URI, STRIDED)
         found = actions(client, STRIDED, "int row")
         kinds = {action["kind"] for action in found}
-        wanted = ("ask", "optimize", "check", "describe", "review")
+        wanted = ("ask", "optimize", "check", "code", "describe", "review")
         assert {f"refactor.rewrite.cuda.{kind}" for kind in wanted} == kinds
         assert all(action["title"].count("strided") == 1 for action in found)
         disabled = {a["title"]: a["disabled"]["reason"] for a in found if "disabled" in a}
