@@ -26,14 +26,13 @@ from agent.workload.expression import Expression, number
 from agent.workload.generators import default_domain
 from agent.workload.plan import Copy, Fill, Grid, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.statements import read_statements
+from agent.workload.stray import BETWEEN
 from agent.workload.texture_words import texture_text
 from agent.workload.workload import PROBED, Buffer, Domain, Origin, Size, Workload
 
 _MARK = re.compile(r"cuda-lsp:\s*workload\b[^\S\n]*")
 _LINE_COMMENTS = re.compile(r"(?:^[^\S\n]*//[^\n]*(?:\n|\Z))+", re.M)
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.S)
-# What may stand between a directive and its kernel besides other comments: specifiers and preprocessor lines.
-BETWEEN = re.compile(r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\n]*|\bextern\s*\"C\"\s*\{?|\bstatic\b|\binline\b", re.M | re.S)
 
 
 @frozen

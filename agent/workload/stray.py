@@ -1,4 +1,7 @@
-"""Directives that no kernel has: they stand above something else, and nobody reads them."""
+"""Directives that no kernel has: they stand above something else, and nobody reads them.
+
+Light to import: the editor's server looks for them as it starts.
+"""
 
 import re
 from bisect import bisect_left
@@ -8,8 +11,9 @@ from attrs import frozen
 
 from agent.source.document import Document
 from agent.source.span import Span
-from agent.workload.directive import BETWEEN
 
+# What may stand between a directive and its kernel besides other comments: specifiers and preprocessor lines.
+BETWEEN = re.compile(r"//[^\n]*|/\*.*?\*/|^[^\S\n]*#[^\n]*|\bextern\s*\"C\"\s*\{?|\bstatic\b|\binline\b", re.M | re.S)
 _MARK = re.compile(rb"(?://+|/\*+|^[^\S\n]*\*)[^\S\n]*(cuda-lsp:\s*workload\b)", re.M)
 _LINES = re.compile(rb"[^\n]*(?:\n[^\S\n]*//[^\n]*)*")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
