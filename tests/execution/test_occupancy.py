@@ -1,6 +1,7 @@
 """Occupancy against hand computations from NVIDIA's published tables, and against NVIDIA's own calculator."""
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -137,7 +138,10 @@ def test_nvidias_own_calculator_agrees(tmp_path: Path) -> None:
     subprocess.run([compiler, "-O1", "-w", f"-I{folders[0]}", "ask.cpp", "-o", "ask"], cwd=tmp_path, check=True)
     chance = random.Random(7)
     questions = []
-    known = [arch for arch in KNOWN if arch != "sm_107"]  # newer than some editions of the header
+    version = re.search(r"#define CUDA_VERSION (\d+)", (folders[0] / "cuda.h").read_text(errors="replace"))
+    assert version
+    newer = ("sm_107",) if int(version[1]) >= 13050 else ("sm_103", "sm_107")  # which earlier editions tell otherwise
+    known = [arch for arch in KNOWN if arch not in newer]
     for _ in range(4000):
         arch = chance.choice(known)
         fixed = chance.choice((0, chance.randrange(49152)))

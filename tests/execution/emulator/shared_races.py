@@ -101,8 +101,8 @@ b[t] = s[PLACE];
 
 STAGES = """int sum = 0; unsigned to = (unsigned)__cvta_generic_to_shared(s + t);
 for (int r = 0; r < 4; r++) { if (r < 3) {
-asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-:: "r"(to + 512 * (r % 2)), "l"(a + (t + r) % 128) : "memory"); }
+asm volatile("cp.async.ca.shared.global [%0], [%1], 4;":: "r"(to + 512 * (r % 2)), "l"(a + (t + r) % 128) : "memory"); }
+
 asm volatile("cp.async.commit_group;" ::: "memory");
 asm volatile("cp.async.wait_group LEFT;" ::: "memory");
 FIRST

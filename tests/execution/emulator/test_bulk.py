@@ -11,6 +11,7 @@ from tests.execution.emulator.building import build, launch, run
 CHECKS = frozenset({"races", "initialised", "barriers"})
 RNG = np.random.default_rng(12)
 
+# An assembly statement stands on one line: of several, editions of NVRTC name the first or the last.
 HEAD = """
 typedef unsigned long long u64;
 __device__ __forceinline__ unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -23,14 +24,14 @@ __device__ __forceinline__ void arrive(u64* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(bar)) : "memory"); }
 __device__ __forceinline__ void wait(u64* bar, int parity) {
     int done = 0;
-    while (!done) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;"
+    while (!done) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;" \
         " selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(at(bar)), "r"(parity) : "memory"); }
 __device__ __forceinline__ void load(void* to, const void* from, int bytes, u64* bar) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
         :: "r"(at(to)), "l"(from), "r"(bytes), "r"(at(bar)) : "memory"); }
 __device__ __forceinline__ void store(void* to, const void* from, int bytes) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \
         :: "l"(to), "r"(at(from)), "r"(bytes) : "memory"); }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void sync() {
