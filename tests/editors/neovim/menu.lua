@@ -42,7 +42,7 @@ local function menu()
   desk.clear_messages()
   vim.cmd('CudaLsp')
   check('the menu has all that can be done', wait(10, function()
-    return #desk.listed == 10
+    return #desk.listed == 12
   end), desk.listed)
   local reason = 'no rewrite of scale_add was proposed yet: optimize it first'
   check('with the reason where it cannot', vim.list_contains(

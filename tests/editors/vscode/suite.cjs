@@ -120,7 +120,7 @@ const steps = {
   async 'the menu has kinds in a hierarchy and three scopes'() {
     const all = await actions('int row =', 'refactor.rewrite.cuda');
     const kinds = new Set(all.map((action) => action.kind.value.replace('refactor.rewrite.cuda.', '')));
-    assert.deepEqual([...kinds].sort(), ['ask', 'check', 'describe', 'optimize'], 'there is nothing to review');
+    assert.deepEqual([...kinds].sort(), ['ask', 'check', 'code', 'describe', 'optimize'], 'there is nothing to review');
     const optimize = await actions('int row =', 'refactor.rewrite.cuda.optimize');
     assert.deepEqual(optimize.map((action) => action.command.arguments[1].scope), ['drop-in', 'relaunch', 'plan']);
   },
