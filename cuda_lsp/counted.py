@@ -6,12 +6,12 @@ from attrs import frozen
 
 from agent.evaluation.line_costs import bad_lines
 from agent.source.kernel import Kernel
+from cuda_lsp.contradicting import FORETELL
 from cuda_lsp.diagnostics import lines_by_text
 from cuda_lsp.facts.counts import Counted
 from cuda_lsp.facts.facts import line_text
 from cuda_lsp.server import CudaServer
 from cuda_lsp.session import Snapshot
-from cuda_lsp.upheld import FORETELL
 
 MADE_UP = ", launch made up"
 """Behind what was counted where nothing states what the kernel runs on."""

@@ -48,9 +48,20 @@ def _shown(server: CudaServer, snapshot: Snapshot) -> Iterator[Shown]:
     if compiled := _of_compiler(server, snapshot):
         yield Shown(compiled)
     kernels, counted = snapshot.document.kernels, server.counts.names(snapshot)
+    telling = _telling(server, snapshot)
     for index, shown in server.hints.every(snapshot, lambda finding: of_finding(server, snapshot, finding)):
+        telling.discard(index)
         is_counted = bool(counted) and kernels[index].qualified_name in counted
         yield _upheld(server, snapshot, kernels[index], shown) if is_counted else shown
+    for index in sorted(telling):
+        yield _upheld(server, snapshot, kernels[index], Shown([]))
+
+
+def _telling(server: CudaServer, snapshot: Snapshot) -> set[int]:
+    """The kernels, by index, of which counting may have found what no rule names: they may have no other finding."""
+    names = server.counts.telling(snapshot)
+    kernels = enumerate(snapshot.document.kernels.as_read if names else ())
+    return {index for index, item in kernels if item.qualified_name in names}
 
 
 def _stray(snapshot: Snapshot) -> tuple[Stray, ...]:
@@ -78,13 +89,13 @@ def _of_compiler(server: CudaServer, snapshot: Snapshot) -> list[types.Diagnosti
 
 
 def _upheld(server: CudaServer, snapshot: Snapshot, kernel: Kernel, shown: Shown) -> Shown:
-    """Those that counting does not contradict."""
+    """Those that counting does not contradict, and those that are made from it."""
     findings = server.hints.of(snapshot, kernel)
     kept = upheld(server, snapshot, kernel, findings)
-    if len(kept) == len(findings):
+    if len(kept) == len(findings) and not any(one.counted for one in kept):
         return shown
-    pairs = zip(findings, shown.diagnostics, strict=True)
-    return Shown([one for finding, one in pairs if any(finding is other for other in kept)])
+    known = {id(one): diagnostic for one, diagnostic in zip(findings, shown.diagnostics, strict=True)}
+    return Shown([known.get(id(one)) or of_finding(server, snapshot, one) for one in kept])
 
 
 def of_finding(server: CudaServer, snapshot: Snapshot, finding: Finding) -> types.Diagnostic:

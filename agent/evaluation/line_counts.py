@@ -5,15 +5,16 @@ Nothing is proved here. A run that faults, takes too long or is refused says so 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import evolve
+from attrs import evolve, frozen
 
+from agent.analysis.rules.counted import Executed
 from agent.evaluation.counting import Counts, Recipe, count
 from agent.evaluation.line_costs import CountedLine, LineCounts
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at, declared, describe, loop_sizes
 from agent.execution.compiler import build
 from agent.execution.compiler.result import CompileFailure
-from agent.execution.device import LaunchCounters
+from agent.execution.device import InstructionCounters, LaunchCounters
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.errors import WorkloadError
@@ -26,18 +27,42 @@ CUTS = (16, 64)
 SMALLEST = 32
 
 
+@frozen
+class KernelCounts:
+    """What the lines of a kernel cost, and what was executed of each instruction, by line of its own file. ``sizes``
+    in words, empty where the launch has none."""
+
+    lines: LineCounts
+    executed: Mapping[int, tuple[Executed, ...]]
+    sizes: str
+
+
 def count_lines(document: Document, kernel: Kernel, workload: Workload, setting: Setting) -> LineCounts | str:
     """Run some blocks of the kernel in the emulator, or say why there are no counts."""
+    counted = count_kernel(document, kernel, workload, setting)
+    if isinstance(counted, CompileFailure):
+        return counted.message
+    return counted if isinstance(counted, str) else counted.lines
+
+
+def count_kernel(
+    document: Document, kernel: Kernel, workload: Workload, setting: Setting
+) -> KernelCounts | CompileFailure | str:
+    """The same with each instruction."""
     program = Program(document, workload.plan, kernel.name)
     built = build(program, setting.options, cancelled=setting.cancelled, lenient=True)
     if isinstance(built, CompileFailure):
-        return built.message
+        return built
     try:
         found = count(program, built, workload, setting, list(recipes(workload, program)))
     except WorkloadError as error:
         return str(error)
-    counted = found if isinstance(found, str) else _lines(found, kernel)
-    return counted if isinstance(counted, str) else evolve(counted, made_up=workload.origin.kind == MADE_UP)
+    lines = found if isinstance(found, str) else _lines(found, kernel)
+    if isinstance(found, str) or isinstance(lines, str):
+        return str(lines)
+    sizes = describe(found.recipe.target) if found.recipe.target else ""
+    lines = evolve(lines, made_up=workload.origin.kind == MADE_UP)
+    return KernelCounts(lines, _instructions(found, kernel, document.path), sizes)
 
 
 def recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
@@ -106,6 +131,38 @@ def _stores(launches: Sequence[LaunchCounters], number: int) -> tuple[int, int, 
         sum(one.requests for one in found),
         sum(one.sectors for one in found),
         sum(one.ideal_sectors for one in found),
+    )
+
+
+def _instructions(found: Counts, kernel: Kernel, path: str) -> dict[int, tuple[Executed, ...]]:
+    """Of each line the instructions that were executed, in each of the kernel's launches."""
+    lines: dict[int, list[Executed]] = {}
+    for launched in found.counters:
+        for one in launched.instructions if bare(launched.kernel) == kernel.name and launched.blocks_run else ():
+            if one.counts.instructions and one.line > 0 and (not one.file or one.file == path):
+                lines.setdefault(one.line, []).append(executed(one))
+    return {line: tuple(listed) for line, listed in lines.items()}
+
+
+def executed(one: InstructionCounters) -> Executed:
+    """One instruction, as the rules' deciders take it."""
+    opcode = next((word for word in one.text.split() if not word.startswith("@")), "").rstrip(";")
+    counts = one.counts
+    return Executed(
+        one.kind,
+        opcode,
+        counts.instructions,
+        counts.thread_instructions,
+        counts.requests,
+        counts.sectors,
+        counts.ideal_sectors,
+        counts.shared_requests,
+        counts.wavefronts,
+        counts.shared_requests * max(1, one.width // 4),
+        counts.local_requests,
+        counts.atomics,
+        counts.divergent,
+        one.width,
     )
 
 

@@ -17,7 +17,7 @@ from cuda_lsp.terminal.hints.exclude import Pattern, patterns
 from cuda_lsp.terminal.hints.form import FIELDS, Form, Tally, json_form, text_form
 from cuda_lsp.terminal.hints.github import github_form
 from cuda_lsp.terminal.hints.project import Projects, exclusion, projects
-from cuda_lsp.terminal.hints.reported import Looked, Reported, look
+from cuda_lsp.terminal.hints.reported import Examine, Looked, Reported, look
 from cuda_lsp.terminal.hints.walk import Left, Problem, walk
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.output import envelope
@@ -58,6 +58,13 @@ FORMS: dict[str, Callable[[], Form]] = {
     show_default=True,
     help="Exit with 1 for findings of this severity or a higher one.",
 )
+@click.option(
+    "--count",
+    "counting",
+    is_flag=True,
+    help="Run each kernel small in the emulator: what its counts show and no rule names is added, what they contradict "
+    "left out. Slow: seconds for a kernel.",
+)
 @click.option("--baseline", type=click.Path(), metavar="FILE", help="Leave out the findings that stand in FILE.")
 @click.option("--write-baseline", type=click.Path(), metavar="FILE", help="Put all findings into FILE; show none.")
 def command(
@@ -68,6 +75,7 @@ def command(
     ignore: tuple[str, ...],
     exclude: tuple[str, ...],
     fail_on: str,
+    counting: bool,
     baseline: str | None,
     write_baseline: str | None,
 ) -> int:
@@ -78,7 +86,7 @@ def command(
     try:
         known = read_baseline(baseline) if baseline else None
         project = projects(chosen, ignored)
-        found = looked_at(paths, project, _patterns(exclude))
+        found = looked_at(paths, project, _patterns(exclude), _examine() if counting else None)
         with new_baseline(write_baseline) if write_baseline else nullcontext() as new:
             code = _run(found, FORMS["json" if as_json else form](), known, new, fail_on)
     except CommandError as error:
@@ -89,7 +97,7 @@ def command(
 
 
 def looked_at(
-    paths: Sequence[str], project: Projects, left_out: tuple[Pattern, ...]
+    paths: Sequence[str], project: Projects, left_out: tuple[Pattern, ...], examine: Examine | None = None
 ) -> Iterator[Looked | Problem | Left]:
     """What is in the files of ``paths``, one after the other."""
     wrong: set[str] = set()
@@ -98,7 +106,7 @@ def looked_at(
             yield found
             continue
         try:
-            yield look(found, project(os.path.dirname(os.path.abspath(found))).settings)  # noqa: PTH100, PTH120
+            yield look(found, project(os.path.dirname(os.path.abspath(found))).settings, examine)  # noqa: PTH100, PTH120
         except SourceError as error:
             yield Problem(found, str(error).removeprefix(found).strip())
         except SettingsError as error:
@@ -109,6 +117,13 @@ def looked_at(
             # the last line of the report, so that one knows what to leave out
             error.add_note(f"{type(error).__name__} while looking at {found}; --exclude leaves it out")
             raise
+
+
+def _examine() -> Examine:
+    # the compiler and the emulator go along, which nobody waits for who does not ask for them
+    from cuda_lsp.terminal.hints.counting import examine
+
+    return examine
 
 
 def _run(
@@ -160,6 +175,8 @@ def _counted(one: Looked | Problem | Left, tally: Tally) -> tuple[Reported, ...]
             tally.files += 1
             tally.kernels += one.kernels
             tally.damaged += one.damaged
+            tally.ran += one.ran
+            tally.unrun.update(one.unrun)
             return one.findings
         case Problem():
             tally.problems.append(one)
@@ -186,6 +203,9 @@ def _sum_up(tally: Tally, code: Exit, written: bool) -> None:
     _note(f"{said or 'no findings'} (files: {tally.files}, kernels: {tally.kernels})")
     if tally.damaged:
         _note(f"kernels with parse errors, which were not looked at: {tally.damaged}")
+    if tally.ran or tally.unrun:
+        why = ", ".join(f"{count} {reason}" for reason, count in tally.unrun.most_common())
+        _note(f"kernels that were counted: {tally.ran}; not counted: {tally.unrun.total()}{f' ({why})' if why else ''}")
     for reason, count in sorted(tally.left.items()):
         _note(f"{reason}: {count}")
     if code is Exit.INTERRUPTED:

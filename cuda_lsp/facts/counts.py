@@ -24,6 +24,7 @@ from cuda_lsp.session import Session, Snapshot
 from cuda_lsp.worker.asked import Options, Task
 
 if TYPE_CHECKING:  # takes long to import, and the server's start must not wait for it
+    from agent.analysis.rules import Finding
     from cuda_lsp.worker.messages import Ended
 
 log = logging.getLogger(__name__)
@@ -45,12 +46,14 @@ _PATIENCE = 2.0
 @frozen
 class Counted:
     """Counts and the text that they are of: the kernel's lines, the first of which had the 1-based number ``first``,
-    and other lines that were counted, by number. ``counts`` is None where there are none."""
+    and other lines that were counted, by number. ``counts`` is None where there are none. ``findings`` are made from
+    the counts; their places count from the kernel's start."""
 
     counts: LineCounts | None
     first: int
     lines: tuple[bytes, ...] = field(repr=False)
     outside: Mapping[int, bytes] = field(repr=False)
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
 
 
 @frozen
@@ -80,6 +83,7 @@ class CountStore:
         self._busy = busy
         self._wanted: dict[Place, None] = {}
         self._last: dict[Place, Counted] = {}
+        self._telling: dict[Place, None] = {}
         self._known: dict[str, Counted] = {}
         self._touched: dict[str, float] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -92,6 +96,10 @@ class CountStore:
         return frozenset(
             place.name for places in (self._wanted, self._last) for place in places if place.uri == snapshot.uri
         )
+
+    def telling(self, snapshot: Snapshot) -> frozenset[str]:
+        """Those of which counting found what no rule names, in this text or one before: an undo brings it back."""
+        return frozenset(place.name for place in self._telling if place.uri == snapshot.uri)
 
     def of(self, snapshot: Snapshot, kernel: Kernel) -> tuple[Counted, bool] | None:
         """The newest counts of a kernel, and whether they are of the text as it is now."""
@@ -146,7 +154,7 @@ class CountStore:
             return
         assert old is not None
         self._touched.pop(old.uri, None)
-        for kept in (self._wanted, self._last):
+        for kept in (self._wanted, self._last, self._telling):
             for place in [place for place in kept if place.uri == old.uri]:
                 del kept[place]
 
@@ -176,13 +184,16 @@ class CountStore:
         key = self._facts.key(snapshot, named[0])
         return None if key in self._known else _Asked(snapshot, named[0], key)
 
-    def _done(self, asked: _Asked, counts: LineCounts | None) -> None:
+    def _done(self, asked: _Asked, counts: LineCounts | None, findings: tuple[Finding, ...] = ()) -> None:
         self._running = False
         while len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
-        found = self._known[asked.key] = _counted(asked, counts)
+        found = self._known[asked.key] = _counted(asked, counts, findings)
         if counts is not None and self._session.snapshot(asked.snapshot.uri) is not None:
-            self._last[place_of(asked.snapshot, asked.kernel)] = found
+            place = place_of(asked.snapshot, asked.kernel)
+            self._last[place] = found
+            if findings:
+                self._telling[place] = None
         self._changed()
         self.look()
 
@@ -201,22 +212,31 @@ class CountStore:
             return self._ended or (stale and time.monotonic() - began > _PATIENCE)
 
         try:
-            counts = self._run(task, overtaken).counts
+            ended = self._run(task, overtaken)
+            counts, findings = ended.counts, _within(ended.found, asked.kernel)
         except Exception as error:
             log.info("nothing was counted (%s: %s)", type(error).__name__, error)
             if overtaken():
                 self._later(self._dropped)
                 return
-            counts = None
-        self._later(self._done, asked, counts)
+            counts, findings = None, ()
+        self._later(self._done, asked, counts, findings)
 
 
-def _counted(asked: _Asked, counts: LineCounts | None) -> Counted:
+def _within(found: tuple[Finding, ...], kernel: Kernel) -> tuple[Finding, ...]:
+    """The findings from the kernel's start on; of several kernels of one name, another may have been counted."""
+    from agent.analysis.rules.from_counts import moved
+
+    return tuple(moved(one, -kernel.span.start) for one in found if kernel.span.contains(one.span))
+
+
+def _counted(asked: _Asked, counts: LineCounts | None, findings: tuple[Finding, ...]) -> Counted:
     document, span = asked.snapshot.document, asked.kernel.span
     first, last = document.line(span.start), document.line(span.end)
     outside = [line.number for line in counts.lines if not first <= line.number <= last] if counts else []
     there = {number: line_text(document, number) for number in outside if number <= len(document.line_starts)}
-    return Counted(counts, first, tuple(line_text(document, at) for at in range(first, last + 1)), there)
+    lines = tuple(line_text(document, at) for at in range(first, last + 1))
+    return Counted(counts, first, lines, there, findings)
 
 
 def _countable(facts: Facts) -> bool:

@@ -4,6 +4,7 @@ from typing import get_args
 
 from attrs import frozen
 
+from agent.analysis.rules.finding import Finding
 from agent.evaluation.line_costs import LineCounts
 from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Idea
@@ -45,8 +46,9 @@ class Rewrite:
 class Ended:
     """How a job ended. ``reason`` is ``done``, ``failed`` (the message says why and what to do), ``fault`` (ours;
     ``detail`` is the traceback), or a search's own. ``directive`` is a comment to put above the kernel; ``counts`` is
-    what its lines cost. ``trouble`` is what kept a language model from helping, beside what was found without it.
-    ``listed`` and ``scanned`` are what a scan asks for."""
+    what its lines cost, ``found`` the findings that are made from that, in the task's text. ``trouble`` is what kept a
+    language model from helping, beside what was found without it. ``listed`` and ``scanned`` are what a scan asks
+    for."""
 
     reason: str
     message: str
@@ -57,6 +59,7 @@ class Ended:
     directive: str = ""
     detail: str = ""
     counts: LineCounts | None = None
+    found: tuple[Finding, ...] = ()
     trouble: str = ""
     listed: ListedFile | None = None
     scanned: Scanned | None = None

@@ -14,7 +14,8 @@ in a checkout is changed; device code of it is compiled, and run in the emulator
    holds the judgements (rule, repository, file, line, verdict, reason), by people who did not write the rules.
 4. *Recall*: the first kernel that can be counted of each file, up to ``_KERNELS`` (12) of a repository, whatever the
    rules say of it: on which lines does a global access need at least twice its ideal sectors, or a shared one twice
-   its passes, by warps of which at least 8 lanes are at work; and is a finding there.
+   its passes, by warps of which at least 8 lanes are at work; and is a finding there: of the rules alone, and with
+   those that the editor and ``cuda-lsp hints --count`` make of their own counts.
 
 A second run goes on from what the folder holds; ``_RECALL=0`` and ``_COUNT=0`` leave a part out.
 """
@@ -45,6 +46,7 @@ from agent.analysis.rules.selection import Selection
 from agent.source.document import Document, read
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
+from cuda_lsp.terminal.hints.counting import examine
 from tests.analysis.counted_kernels import access_bytes, counted_kernel, declared, on_lines, races_without_barriers
 
 READ = Path(__file__).parent / "findings_read.tsv"
@@ -93,7 +95,10 @@ def main() -> None:
         print(f"{way}:\n" + "\n".join(precision(judged)), flush=True)
     if _setting("RECALL", 1):
         rows = _kept(out / f"recall-{seed}.jsonl", _first_kernels(files, out / f"recall-{seed}.jsonl"))
-        print("\n".join(recall(rows, paths)))
+        bad = [row for row in rows if row["ended"] == "counted" and bad_lines(row)]
+        asked_ = [(row["key"], _counting(paths[row["key"]], row["kernel"])) for row in bad]
+        counting = {row["key"]: row for row in _kept(out / f"counting-{seed}.jsonl", asked_)}
+        print("\n".join(recall(rows, paths, counting)))
 
 
 def _setting(name: str, otherwise: int) -> int:
@@ -370,6 +375,22 @@ def _first(name: str, path: Path) -> Row:
     return row
 
 
+def _counting(path: Path, name: str) -> Callable[[], Row]:
+    """What the product itself finds by counting, with no word from the user: it knows nothing of the counts here."""
+
+    def run() -> Row:
+        try:
+            document = read(str(path))
+            learn(document)
+            kernel = document.kernel(name)
+            found, why = examine(document, kernel, check(document, kernel))
+        except (SourceError, RecursionError) as error:
+            return {"counted": [], "unrun": f"cannot be read ({type(error).__name__})"}
+        return {"counted": [_row(one, kernel, document) for one in found if one.counted], "unrun": why}
+
+    return run
+
+
 def bad_lines(row: Row) -> list[tuple[int, str, float]]:
     """(line, ``global`` or ``shared``, how many times the ideal) of the lines with a bad access. The ideal of a request
     is what 32 lanes side by side need: a sector for all of them is none the worse for being one of their own."""
@@ -386,8 +407,9 @@ def bad_lines(row: Row) -> list[tuple[int, str, float]]:
     return [(line, kind, round(ratio, 2)) for (line, kind), ratio in sorted(found.items())]
 
 
-def recall(rows: list[Row], paths: Mapping[str, Path]) -> Iterator[str]:
-    """How many of the bad lines the rules name, and which lines are left out."""
+def recall(rows: list[Row], paths: Mapping[str, Path], counting: Mapping[str, Row]) -> Iterator[str]:
+    """How many of the bad lines the rules name, alone and with what the product counted, and which lines are left
+    out."""
     counted = [row for row in rows if row["ended"] == "counted"]
     lined = [row | {"bad": bad_lines(row)} for row in counted]
     every = [row | _findings(paths[row["key"]], row["kernel"]) for row in lined if row["bad"]]
@@ -404,6 +426,13 @@ def recall(rows: list[Row], paths: Mapping[str, Path]) -> Iterator[str]:
             f"  {kind}: {len(mine)} lines; named by a finding {named} ({_share(named, len(mine))}), "
             f"of these {at} where it begins"
         )
+        counted_ = sum(
+            _named(row, line, rules, True) or _named({"findings": counting[row["key"]]["counted"]}, line, rules, True)
+            for row, line in mine
+        )
+        yield f"    with what the product counted: {counted_} ({_share(counted_, len(mine))})"
+    unrun = Counter(counting[key]["unrun"] for key in {row["key"] for row, *_ in lines})
+    yield f"  of these kernels the product ran {unrun.pop('', 0)}; not run: {dict(unrun)}"
 
 
 def _left_out(row: Row, line: int, kind: str) -> str:

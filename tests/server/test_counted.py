@@ -96,6 +96,51 @@ def test_a_rule_that_counting_contradicts_is_silent():
         assert codes(client) == ["M2"]
 
 
+HIDDEN = """\
+__device__ int place(int i) {
+    int j = 0;
+    for (int k = 0; k < 8; ++k) j += i;
+    return j;
+}
+
+__global__ void spread(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[place(i)];
+}
+
+int main() {
+    int n = 256;
+    float *x, *y;
+    cudaMalloc(&x, 8 * n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    spread<<<2, 128>>>(x, y, n);
+}
+"""
+"""No rule reads through the function's loop."""
+
+
+def test_what_no_rule_can_read_is_found_by_counting_and_goes_away_with_what_was_counted():
+    with Wire() as client:
+        client.initialize(VSCODE)
+        client.open(URI, HIDDEN)
+        assert codes(client) == [], "read off the text, there is nothing"
+        hints(client)
+        assert until(lambda: codes(client) == ["M1"], 60)
+        (found,) = client.diagnostics(URI, True)
+        assert "counted at n=256: 32 sectors a request, 4 would do" in found["message"]
+        assert (found["range"]["start"]["line"], found["severity"]) == (8, 2)
+        # a text that was not counted yet is not spoken of; what is good now stays without a word
+        client.change(URI, 2, {"text": HIDDEN.replace("k < 8", "k < 1")})
+        assert codes(client) == []
+        assert until(lambda: hints(client) == [], 60) and codes(client) == []
+        # known again by its text, and silenced as a rule is
+        client.change(URI, 3, {"text": HIDDEN})
+        assert until(lambda: codes(client) == ["M1"], 60)
+        client.change(URI, 4, {"text": HIDDEN.replace("[place(i)];", "[place(i)];  // cuda-lsp: ignore[M1]")})
+        assert until(lambda: [one for one in hints(client) if not one["label"].endswith("...")], 60)
+        assert codes(client) == []
+
+
 def codes(client):
     return [one["code"] for one in client.diagnostics(URI, True)]
 

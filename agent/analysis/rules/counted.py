@@ -14,6 +14,8 @@ CLEAN = 1.25
 """Up to so many times what would do, an access is as good as it gets."""
 BAD = 2.0
 WARP = 32
+FEWEST_LANES = 8
+"""With fewer lanes of a warp at work, their places tell nothing."""
 REPEATED = 1.5
 """Times that a warp executes an instruction, on average, from which it is in a loop."""
 
@@ -31,7 +33,7 @@ class Executed:
     """One instruction as it was executed, or all of one line together. ``kind`` and ``opcode`` are PTX's (``shared``,
     ``ld.global.f32``), empty for a whole line; ``warps`` counts executions by a warp, ``lanes`` their active lanes.
     ``requests``, ``sectors`` and ``ideal_sectors`` are of global memory, ``shared``, ``passes`` and ``ideal_passes`` of
-    shared memory, ``local`` of local."""
+    shared memory, ``local`` of local. ``width`` is in bytes for each lane (0: no access, or not known)."""
 
     kind: str = ""
     opcode: str = ""
@@ -46,6 +48,7 @@ class Executed:
     local: int = 0
     atomics: int = 0
     divergent: int = 0
+    width: int = 0
 
 
 @frozen
@@ -92,18 +95,18 @@ def _traffic(counted: Counted) -> bool | None:
     return _worst(
         one.sectors / one.ideal_sectors
         for one in counted.line
-        if one.ideal_sectors and one.kind in ("", "load", "store") and _many(one)
+        if one.ideal_sectors and one.kind in ("", "load", "store") and many(one)
     )
 
 
 def _conflicts(counted: Counted) -> bool | None:
     """Passes over shared memory, in the same way."""
-    return _worst(one.passes / one.ideal_passes for one in counted.line if one.ideal_passes and _many(one))
+    return _worst(one.passes / one.ideal_passes for one in counted.line if one.ideal_passes and many(one))
 
 
-def _many(one: Executed) -> bool:
+def many(one: Executed) -> bool:
     """Whether so many lanes were at work that their places tell something."""
-    return one.lanes >= 8 * one.warps
+    return one.lanes >= FEWEST_LANES * one.warps
 
 
 def _local(counted: Counted) -> bool | None:

@@ -50,7 +50,8 @@ class Repair:
 class Finding:
     """One finding. ``message`` is one line; ``cost`` is the expected cost in words (``32 sectors per request, 4 would
     do``), empty where the message says it all; ``fix`` names a catalogue idea that may mend it; ``repair`` is a change
-    that does, where there is a mechanical one."""
+    that does, where there is a mechanical one. ``counted``: it was made from the counts of a run, and not read off the
+    text."""
 
     rule: str
     message: str
@@ -60,6 +61,7 @@ class Finding:
     cost: str = ""
     fix: str | None = None
     repair: Repair | None = field(default=None, eq=False)
+    counted: bool = False
 
 
 @frozen

@@ -10,9 +10,14 @@ from agent.source.kernel import Kernel
 from agent.source.span import Span
 
 _COMMENT = re.compile(rb"(?://|/\*)[^\n]*?\bcuda-lsp:\s*ignore\b(?:\[([^\]\n]*)\])?")
-
+_MARK = re.compile(rb"\bcuda-lsp:(?=\s*ignore\b)")
 
 Lines = Mapping[int, tuple[str, ...]]
+
+
+def heedless(text: bytes) -> bytes:
+    """The same text, as long, in which nothing is silenced."""
+    return _MARK.sub(b"cuda-lsp ", text)
 
 
 def silenced(document: Document, kernel: Kernel, span: Span, inside: bool) -> tuple[str, ...]:

@@ -158,15 +158,16 @@ def stand_ins(index: Poly, view: View) -> Mapping[str, int]:
     found: set[str] = set()
     for product, _ in index.terms:
         if any(not atom.same_for_all for atom in product):
-            found.update(_free(product))
+            found.update(free(product))
     return {name: PITCH for name in found if name not in view.sizes}
 
 
-def _free(atoms: Iterable[Atom]) -> Iterator[str]:
+def free(atoms: Iterable[Atom]) -> Iterator[str]:
+    """The names of parameters and template arguments in them, in operands of formulas too."""
     for atom in atoms:
         if atom.formula is not None:
             for operand in atom.formula[1]:
-                yield from _free(operand.atoms)
+                yield from free(operand.atoms)
         elif not atom.depends and not atom.name.startswith(("blockDim", "turn@")) and "@loop" not in atom.name:
             yield atom.name
 

@@ -24,6 +24,8 @@ FIELDS: dict[str, Any] = {
     "kernels": int,
     "damaged": int,
     "known": int,
+    "ran": int,
+    "unrun": dict[str, int],
     "left": dict[str, int],
 }
 """What JSON has beside the envelope."""
@@ -31,12 +33,15 @@ FIELDS: dict[str, Any] = {
 
 @define
 class Tally:
-    """What was seen so far. ``known`` findings stand in the baseline, ``left`` counts what was passed over, by why."""
+    """What was seen so far. ``known`` findings stand in the baseline, ``left`` counts what was passed over, by why.
+    ``ran`` kernels were counted, ``unrun`` ones were to be, by why they were not."""
 
     files: int = 0
     kernels: int = 0
     damaged: int = 0
     known: int = 0
+    ran: int = 0
+    unrun: Counter[str] = field(factory=Counter)
     shown: Counter[str] = field(factory=Counter)
     left: Counter[str] = field(factory=Counter)
     problems: list[Problem] = field(factory=list)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from agent.analysis.rules import Finding, check
 from agent.analysis.rules.registry import by_id
 from agent.source.document import Document, read
 from agent.source.errors import SourceError
+from agent.source.kernel import Kernel
 from agent.source.span import Span
 from cuda_lsp.ruling import selection, severity
 from cuda_lsp.settings import Settings
@@ -54,7 +56,8 @@ class Excerpt:
 @frozen
 class Reported:
     """One finding. ``line_hash`` is of its line without regard to blanks, ``occurrence`` counts the findings of the
-    same rule on such lines of the file, from 1 on: together they know a finding again when lines move."""
+    same rule on such lines of the file, from 1 on: together they know a finding again when lines move. ``counted``: it
+    was made from the counts of a run."""
 
     path: str
     rule: str
@@ -67,38 +70,53 @@ class Reported:
     line_hash: str
     occurrence: int
     source: Excerpt
+    counted: bool = False
 
 
 @frozen
 class Looked:
-    """What was found in one file. ``damaged`` kernels have parse errors, and nothing is said about them."""
+    """What was found in one file. ``damaged`` kernels have parse errors, and nothing is said about them. Where kernels
+    were to be counted, ``ran`` were, and ``unrun`` says why each of the others was not."""
 
     findings: tuple[Reported, ...]
     kernels: int
     damaged: int
+    ran: int = 0
+    unrun: tuple[str, ...] = ()
 
+
+Examine = Callable[[Document, Kernel, tuple[Finding, ...]], tuple[tuple[Finding, ...], str]]
+"""From the rules' findings in a kernel to those that hold once it was run, and why it was not, or nothing."""
 
 _NOTHING = Looked((), 0, 0)
 
 
-def look(path: str, settings: Settings) -> Looked:
+def look(path: str, settings: Settings, examine: Examine | None = None) -> Looked:
     """The findings of a file in text order. Raises SourceError for what is no readable CUDA text."""
     if os.path.splitext(path)[1].lower() not in CUDA and not holds_kernels(path):  # noqa: PTH122
         return _NOTHING
     try:
-        return found_in(document_of(path), settings)
+        return found_in(document_of(path), settings, examine)
     except RecursionError:
         raise SourceError(f"{path} is nested too deeply to be read; exclude it") from None
 
 
-def found_in(document: Document, settings: Settings) -> Looked:
+def found_in(document: Document, settings: Settings, examine: Examine | None = None) -> Looked:
     wanted = selection(settings)
     learn(document)
+    by_kernel, unrun = [], []
+    for kernel in document.kernels:
+        found = check(document, kernel, selection=wanted)
+        if examine is not None and kernel.damage is None:
+            found, why = examine(document, kernel, found)
+            unrun.append(why)
+        by_kernel.append(found)
     # a function that launches two kernels is looked at for both
     every = {
         (finding.span, finding.rule, finding.message): finding
-        for kernel in document.kernels
-        for finding in check(document, kernel, selection=wanted)
+        for found in by_kernel
+        for finding in found
+        if not finding.counted or wanted.admits(by_id()[finding.rule])
     }
     seen: Counter[tuple[str, str]] = Counter()
     reported = []
@@ -107,7 +125,8 @@ def found_in(document: Document, settings: Settings) -> Looked:
         seen[finding.rule, line] += 1
         reported.append(_reported(document, finding, settings, line, seen[finding.rule, line]))
     damaged = sum(kernel.damage is not None for kernel in document.kernels)
-    return Looked(tuple(reported), len(document.kernels), damaged)
+    left = tuple(filter(None, unrun))
+    return Looked(tuple(reported), len(document.kernels), damaged, len(unrun) - len(left), left)
 
 
 def document_of(path: str) -> Document:
@@ -145,6 +164,7 @@ def _reported(document: Document, finding: Finding, settings: Settings, line_has
         line_hash=line_hash,
         occurrence=occurrence,
         source=_excerpt(document, finding.span),
+        counted=finding.counted,
     )
 
 

@@ -80,6 +80,8 @@ def as_result(found: Reported) -> dict[str, Any]:
         "locations": [_location(found.path, found.place)],
         "partialFingerprints": {"ruleAndLine/v1": f"{found.rule}:{found.line_hash}:{found.occurrence}"},
     }
+    if found.counted:
+        result["properties"] = {"counted": True}
     if found.related:
         result["relatedLocations"] = [
             {"id": number, "message": _message(other.words), **_location(found.path, other.place)}

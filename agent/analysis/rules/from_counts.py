@@ -1,0 +1,241 @@
+"""Findings that are made from counts: what no rule reads off the text, and a run of the kernel showed.
+
+The counts come in as data, by line and instruction. A line counts as bad by the rules' own measure: at least twice the
+sectors that 32 lanes side by side would need, or twice the passes, by warps of which 8 lanes or more are at work. It
+gets a finding where no rule names it, and nothing else is said where the numbers of the run decide what was counted:
+lanes that are spread by loaded data, or by a number that was made up together with the launch.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from agent.analysis.accesses import Access
+from agent.analysis.coalescing import SECTOR, WARP
+from agent.analysis.facts import Facts, analyse
+from agent.analysis.file import file_facts
+from agent.analysis.headers import learned
+from agent.analysis.launches import launches_of, shape, template_numbers
+from agent.analysis.rules.checking import check
+from agent.analysis.rules.counted import BAD, Executed, many
+from agent.analysis.rules.finding import Finding, Related, Severity
+from agent.analysis.rules.registry import by_id
+from agent.analysis.rules.selection import EVERYTHING
+from agent.analysis.rules.suppression import heedless, silenced, silences
+from agent.analysis.rules.uncertain import decided_by_data, decided_by_names
+from agent.analysis.syntax import text
+from agent.source.document import Document, parse
+from agent.source.kernel import Kernel
+from agent.source.span import Span
+
+NAMED_BY = {"global": frozenset(("M1", "M2", "M3", "M4", "M5")), "shared": frozenset(("S1", "S2"))}
+"""Rules that speak of such lines: of one that they name, or would name if they were not silenced there, no more is
+said."""
+
+
+@frozen
+class Counts:
+    """What was executed, by 1-based line of the document and instruction; ``sizes`` in words (``n=4096``, or empty);
+    ``made_up``: nothing states the kernel's own launch."""
+
+    lines: Mapping[int, Sequence[Executed]]
+    sizes: str = ""
+    made_up: bool = False
+
+
+@frozen
+class _Bad:
+    """The worst access of a line to one kind of memory: ``each`` sectors or passes, ``best`` would do."""
+
+    line: int
+    space: str
+    stores: bool | None
+    each: float
+    best: float
+
+
+@frozen(eq=False)
+class _At:
+    """A bad line and the accesses of its text that it may be."""
+
+    bad: _Bad
+    accesses: tuple[Access, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(access.name for access in self.accesses))
+
+    @property
+    def rule(self) -> str:
+        if self.bad.space == "global":
+            return "M1"
+        root = self.accesses[0].root
+        return "S1" if root is not None and len(root.dims) > 1 else "S2"
+
+
+def from_counts(document: Document, kernel: Kernel, counts: Counts) -> tuple[Finding, ...]:
+    """A finding for each array and rule that has a bad line in the kernel which no rule names, in text order; its
+    other lines are the related ones. All of them: a selection is the caller's. What is asked of headers must have been
+    learned."""
+    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel)):
+        return ()
+    first, last = document.line(kernel.span.start), document.line(kernel.span.end)
+    bad = [one for line in sorted(counts.lines) if first <= line <= last for one in _bad(line, counts.lines[line])]
+    if not bad:
+        return ()
+    named = _named(document, kernel)
+    facts = analyse(document, kernel, shared=learned(document, file_facts(document)))
+    found = [
+        _At(one, there)
+        for one in bad
+        if one.line not in named[one.space] and (there := _accesses(facts, one, counts.made_up))
+    ]
+    groups: dict[tuple[str, tuple[str, ...]], list[_At]] = {}
+    for at in found:
+        groups.setdefault((at.rule, at.names), []).append(at)
+    made = (_finding(document, kernel, rule, group, counts) for (rule, _), group in groups.items())
+    return tuple(sorted((one for one in made if one is not None), key=lambda one: one.span))
+
+
+def moved(finding: Finding, by: int) -> Finding:
+    """The same finding so many bytes further on."""
+    related = tuple(evolve(one, span=_moved(one.span, by)) for one in finding.related)
+    return evolve(finding, span=_moved(finding.span, by), related=related)
+
+
+def _moved(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
+
+
+def _bad(line: int, listed: Sequence[Executed]) -> Iterator[_Bad]:
+    """The worst load, store and access to shared memory of a line, as far as they are bad."""
+    worst: dict[tuple[str, bool | None], _Bad] = {}
+    for one in listed:
+        if one.atomics or not many(one):
+            continue
+        stores = {"load": False, "store": True}.get(one.kind)
+        # a sector for all lanes is none the worse for being one of their own
+        side_by_side = max(one.ideal_sectors, WARP * one.width * one.requests // SECTOR)
+        for space, number, cost, ideal in (
+            ("global", one.requests, one.sectors, side_by_side),
+            ("shared", one.shared, one.passes, one.ideal_passes),
+        ):
+            if number and ideal and cost >= BAD * ideal:
+                key = space, stores if space == "global" else None
+                found = _Bad(line, *key, cost / number, ideal / number)
+                if key not in worst or found.each > worst[key].each:
+                    worst[key] = found
+    yield from worst.values()
+
+
+def _named(document: Document, kernel: Kernel) -> Mapping[str, set[int]]:
+    """The lines that the rules name by themselves, whatever is silenced there."""
+    if (plain := heedless(document.text)) != document.text:
+        document = parse(plain, document.path)
+        kernel = next(one for one in document.kernels if one.span == kernel.span)
+    found: dict[str, set[int]] = {space: set() for space in NAMED_BY}
+    for one in check(document, kernel, selection=EVERYTHING):
+        for space, rules in NAMED_BY.items():
+            if one.rule in rules:
+                for span in (one.span, *(other.span for other in one.related)):
+                    last = document.line(max(span.start, span.end - 1))
+                    found[space].update(range(document.line(span.start), last + 1))
+    return found
+
+
+def _accesses(facts: Facts, bad: _Bad, made_up: bool) -> tuple[Access, ...]:
+    """The accesses in the text that a bad line may be: none where the line has no such access, or where numbers that
+    nobody stated may decide what it costs."""
+    there = [
+        one
+        for one in (*facts.accesses, *facts.hinted)
+        if one.space in (bad.space, "unknown")
+        and one.name
+        and not one.atomic
+        and one.node.start_point[0] < bad.line <= one.node.end_point[0] + 1
+        and (bad.stores is None or (one.writes if bad.stores else one.reads))
+    ]
+    likely = [one for one in there if not _side_by_side(one)] or there
+    if any(decided_by_data(one, facts) or (made_up and decided_by_names(one, facts)) for one in likely):
+        return ()
+    return tuple(likely)
+
+
+def _side_by_side(access: Access) -> bool:
+    """Whether neighbouring threads of a row surely go to neighbouring elements, or all to one."""
+    index = access.index
+    if index is None or index.depends & {"unknown", "memory"} or access.member or access.cast:
+        return False
+    slope, across = index.coefficient("threadIdx.x"), index.coefficient("threadIdx.y")
+    return slope is not None and slope.constant in (-1, 0, 1) and across is not None and not across.terms
+
+
+def _is_open(document: Document, kernel: Kernel) -> bool:
+    """Whether a launch that was made up stands for something that decides how lanes are spread: a block of several
+    dimensions, or a template's numbers."""
+    sites = launches_of(document, kernel)
+    blocks = {shape(document, site).block for site in sites}
+    known = len(blocks) == 1 and None not in next(iter(blocks))
+    words = document.text[kernel.span.start : kernel.span.end]
+    if not known and (b"threadIdx.y" in words or b"threadIdx.z" in words):
+        return True
+    numbers = {one.name for one in kernel.template if one.kind == "value"}
+    return bool(numbers - template_numbers(document, kernel, sites).keys())
+
+
+def _finding(document: Document, kernel: Kernel, rule: str, group: Sequence[_At], counts: Counts) -> Finding | None:
+    lined = [at for at in group if not _silenced(document, kernel, at)]
+    if not lined:
+        return None
+    one, *others = lined
+    what = "sectors" if one.bad.space == "global" else "passes"
+    where = f"counted{f' at {counts.sizes}' if counts.sizes else ''}"
+    launch = " on a launch that was made up" if counts.made_up else ""
+    each, best = _number(one.bad.each), _number(one.bad.best)
+    related = {
+        _place(document, other): f"{_number(other.bad.each)} {what} here ({_text(other)})"
+        for other in others
+        if other.bad.line != one.bad.line
+    }
+    return Finding(
+        rule,
+        _message(one),
+        _place(document, one),
+        # what was counted on numbers of ours is no certain cost of the user's
+        Severity.INFORMATION if counts.made_up else by_id()[rule].severity,
+        tuple(Related(span, words) for span, words in related.items()),
+        f"{where}{launch}: {each} {what} {'a request' if what == 'sectors' else 'an access'}, {best} would do",
+        by_id()[rule].fix,
+        counted=True,
+    )
+
+
+def _message(at: _At) -> str:
+    names = " or ".join(at.names)
+    if at.bad.space == "shared":
+        return f"the lanes of a warp meet in the same banks of {names}"
+    return f"the lanes of a warp are spread over {names}"
+
+
+def _silenced(document: Document, kernel: Kernel, at: _At) -> bool:
+    names = silenced(document, kernel, _place(document, at), inside=True)
+    return any(silences(names, rule) for rule in NAMED_BY[at.bad.space])
+
+
+def _place(document: Document, at: _At) -> Span:
+    """The access, or the whole of the line where several may be meant."""
+    if len(at.names) == 1:
+        node = at.accesses[0].node
+        return Span(node.start_byte, node.end_byte)
+    start = document.line_starts[at.bad.line - 1]
+    end = document.text.find(b"\n", start)
+    line = document.text[start : end if end >= 0 else None]
+    return Span(start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
+
+
+def _text(at: _At) -> str:
+    return text(at.accesses[0].node) if len(at.names) == 1 else " or ".join(at.names)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,129 @@
+"""Findings that are made from counts; the counts here are written by hand."""
+
+import pytest
+
+from agent.analysis.rules.counted import Executed
+from agent.analysis.rules.finding import Finding, Severity
+from agent.analysis.rules.from_counts import Counts, from_counts, moved
+from agent.source.document import parse
+
+WIDE = Executed("load", "ld.global.f32", 4, 128, 4, 128, 16, width=4)
+"""Four requests of 32 lanes, 4 bytes each: 32 sectors a request, 4 would do."""
+CLEAN = Executed("load", "ld.global.f32", 4, 128, 4, 16, 16, width=4)
+STORED = Executed("store", "st.global.f32", 4, 128, 4, 32, 16, width=4)
+FEW = Executed("load", "ld.global.f32", 4, 4 * 7, 4, 28, 4, width=4)
+ONE_SECTOR = Executed("load", "ld.global.v2.f32", 4, 4 * 8, 4, 32, 8, width=8)
+"""Eight lanes with a sector each are no worse than 32 of them side by side, which need eight."""
+MEETING = Executed("shared", "ld.shared.f32", 4, 128, shared=4, passes=32, ideal_passes=4, width=4)
+
+HIDDEN = """\
+__device__ int place(int i);
+__global__ void spread(const float* x, const int* order, float* y, int n) {
+    __shared__ float tile[32][32], flat[1024];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float a = x[place(i)];
+    a += x[place(i) + 1];
+    y[place(i)] = a;
+    int j = order[i];
+    a += x[place(j)];
+    a += tile[place(i)][0] + flat[i];
+    a += flat[place(i)];
+    y[i] = a;
+}
+"""
+
+
+def found(
+    lines: dict[int, list[Executed]], text: str = HIDDEN, sizes: str = "n=4096", made_up: bool = False
+) -> list[tuple[str, int, Finding]]:
+    document = parse(text.encode(), "spread.cu")
+    return [
+        (one.rule, document.line(one.span.start), one)
+        for one in from_counts(document, document.kernels[0], Counts(lines, sizes, made_up))
+    ]
+
+
+def test_a_line_that_no_rule_names_is_named_with_its_count_and_the_others_of_its_array_beside_it() -> None:
+    ((rule, line, finding),) = found({5: [WIDE], 6: [WIDE]})
+    assert (rule, line) == ("M1", 5)
+    assert finding.message == "the lanes of a warp are spread over x"
+    assert finding.cost == "counted at n=4096: 32 sectors a request, 4 would do"
+    assert [one.words for one in finding.related] == ["32 sectors here (x[place(i) + 1])"]
+    assert finding.counted and finding.severity is Severity.WARNING
+    further = moved(finding, 10)
+    assert (further.span.start, further.related[0].span.start) == (
+        finding.span.start + 10,
+        finding.related[0].span.start + 10,
+    )
+
+
+def test_each_array_has_its_own_finding() -> None:
+    assert [(rule, line) for rule, line, _ in found({5: [WIDE], 7: [CLEAN, STORED]})] == [("M1", 5), ("M1", 7)]
+
+
+def test_conflicts_by_the_shape_of_the_array() -> None:
+    both = found({10: [MEETING], 11: [MEETING]})
+    assert [(rule, line) for rule, line, _ in both] == [("S1", 10), ("S2", 11)]
+    assert both[1][2].message == "the lanes of a warp meet in the same banks of flat"
+    assert both[1][2].cost == "counted at n=4096: 8 passes an access, 1 would do"
+
+
+@pytest.mark.parametrize("one", [CLEAN, FEW, ONE_SECTOR], ids=["clean", "few lanes", "a sector for all"])
+def test_what_is_not_bad_is_not_named(one: Executed) -> None:
+    assert found({5: [one]}) == []
+
+
+def test_a_line_without_such_an_access_is_not_named() -> None:
+    assert found({4: [WIDE], 8: [MEETING], 12: [WIDE]}) == [], "a declaration, no shared array, a store that was none"
+
+
+def test_what_loaded_data_decides_is_not_named() -> None:
+    assert found({9: [WIDE]}) == []
+
+
+NAMED = """\
+__global__ void apart(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[4 * i];  // here
+    y[i] += x[4 * i + 1];
+}
+"""
+
+
+def test_a_line_that_a_rule_names_is_not_named_again_silenced_or_not() -> None:
+    assert found({3: [WIDE], 4: [WIDE]}, NAMED) == []
+    assert found({3: [WIDE], 4: [WIDE]}, NAMED.replace("// here", "// cuda-lsp: ignore[M1]")) == []
+
+
+@pytest.mark.parametrize("names", ["M1", "M", "M2", "ALL"])
+def test_it_is_silenced_as_a_rule_is(names: str) -> None:
+    text = HIDDEN.replace("x[place(i)];", f"x[place(i)];  // cuda-lsp: ignore[{names}]")
+    ((_, line, finding),) = found({5: [WIDE], 6: [WIDE]}, text)
+    assert (line, finding.related) == (6, ())
+
+
+def test_a_launch_that_was_made_up_is_named_and_is_no_warning() -> None:
+    ((_, _, finding),) = found({5: [WIDE]}, made_up=True)
+    assert finding.cost == "counted at n=4096 on a launch that was made up: 32 sectors a request, 4 would do"
+    assert finding.severity is Severity.INFORMATION
+
+
+DECIDED = [
+    "__global__ void f(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x / n * 64]; }",
+    "__global__ void f(const float* x, float* y, int n) { y[0] = at(x[threadIdx.y * 64 + place(threadIdx.x)]); }",
+    "template <int N> __global__ void f(const float* x, float* y) { y[0] = x[place(threadIdx.x) * N]; }",
+]
+
+
+@pytest.mark.parametrize("text", DECIDED, ids=["a parameter", "the block", "a template's number"])
+def test_numbers_that_were_made_up_decide_nothing(text: str) -> None:
+    assert found({1: [WIDE]}, text, made_up=True) == []
+    assert len(found({1: [WIDE]}, text)) == 1
+
+
+def test_without_sizes_and_with_several_arrays_the_line_is_meant() -> None:
+    text = "__global__ void f(const float* x, const float* z, float* y) {\n    y[0] = x[at(y)] + z[at(x)];\n}\n"
+    ((_, line, finding),) = found({2: [WIDE]}, text, sizes="")
+    assert (line, finding.message) == (2, "the lanes of a warp are spread over x or z")
+    assert finding.cost == "counted: 32 sectors a request, 4 would do"
+    assert text[finding.span.start : finding.span.end] == "y[0] = x[at(y)] + z[at(x)];"
