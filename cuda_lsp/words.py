@@ -67,5 +67,7 @@ def _facts(facts: Facts) -> Iterator[str]:
         yield f"workload: {facts.workload} (from: {facts.origin})"
     elif facts.questions:
         yield f"no workload: {facts.questions}"
+    if facts.built:
+        yield f"flags of the build: {facts.built}"
     if facts.problem:
         yield facts.problem

@@ -9,14 +9,14 @@ from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.directive import partial_sizes, read_directive
 from agent.workload.errors import NoWorkload
-from agent.workload.settings import Settings, read_settings
+from agent.workload.settings import Settings, read_settings, settings_of
 from agent.workload.static import infer
 from agent.workload.stray import stray_directives
 from agent.workload.workload import Workload
 
 
 def find_workload(document: Document, kernel: Kernel, settings: Settings | Path | str | None = None) -> Workload:
-    """The workload of ``kernel``. ``settings`` are the project's, or the folder they are in; else the file's folder is.
+    """The workload of ``kernel``. ``settings`` are the project's, or the folder they are in; else the file's are.
 
     A directive that only states sizes answers what the host code leaves open. Raises NoWorkload with questions and
     a draft directive, or WorkloadError where a directive or the settings are wrong.
@@ -62,4 +62,4 @@ def _settings(document: Document, settings: Settings | Path | str | None) -> Set
         return settings
     if settings is not None:
         return read_settings(Path(settings))
-    return read_settings(Path(document.path).resolve().parent) if document.path else Settings()
+    return settings_of(document.path)

@@ -24,12 +24,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent.source.document import Document
 from agent.source.kernel import Kernel
 from agent.workload.bind import bind
+from agent.workload.database import Built, built_as
 from agent.workload.errors import WorkloadError
+from agent.workload.flags import merged
 from agent.workload.statements import FLAGS, read_statements
 from agent.workload.workload import Origin, Workload
 
@@ -70,8 +72,8 @@ class SettingsError(WorkloadError):
 @frozen
 class Settings:
     """What a project's settings file says, or nothing where ``path`` is None. ``include`` folders are absolute and
-    stand in ``flags`` too; ``target`` is a card's name, or empty. ``model`` is read by ``agent.models.settings``,
-    ``hints`` by whoever runs the rules."""
+    stand in ``flags`` too, behind what the build compiles the file with (``built``); ``target`` is a card's name, or
+    empty. ``model`` is read by ``agent.models.settings``, ``hints`` by whoever runs the rules."""
 
     path: Path | None = None
     target: str = ""
@@ -81,6 +83,7 @@ class Settings:
     workloads: Mapping[str, Mapping[str, Any]] = field(factory=dict, repr=False)
     model: Mapping[str, Any] = field(factory=dict, repr=False)
     hints: Mapping[str, Any] = field(factory=dict, repr=False)
+    built: Built = field(factory=Built)
 
     def workload(self, document: Document, kernel: Kernel) -> Workload | None:
         """The workload stated for ``kernel`` (by qualified or bare name), checked at its declared sizes; else None."""
@@ -97,6 +100,15 @@ class Settings:
         except WorkloadError as error:
             raise SettingsError(f"{where}: {error.message}") from None
         return found
+
+
+def settings_of(path: str) -> Settings:
+    """The settings for a file (nothing for a text without one): its project's, and the flags that its build has for it
+    where the project says nothing else. Reads files: not for between two keys. Raises SettingsError."""
+    if not path:
+        return Settings()
+    project, built = read_settings(Path(path).resolve().parent), built_as(path)
+    return evolve(project, flags=merged(built.flags, project.flags), built=built)
 
 
 def read_settings(folder: Path) -> Settings:

@@ -12,6 +12,7 @@ from agent.inference.capture.cupti import NEWEST, find_cupti
 from agent.inference.capture.errors import CaptureError
 from agent.models.keys import find_key, is_loopback
 from agent.models.settings import read_model
+from agent.workload.database import NAME, entries_of, near
 from agent.workload.settings import SettingsError, read_settings
 from cuda_lsp.answers import answer, project_of
 from cuda_lsp.terminal.exits import Exit
@@ -28,7 +29,7 @@ _SAID = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the command that mends it."""
-    found = (*capabilities(), _recorder(), _model())
+    found = (*capabilities(), _recorder(), _build(), _model())
     code = Exit.OK if all(capability.present for capability in found if capability.required) else Exit.MACHINE
     if as_json:
         click.echo(json.dumps(envelope("doctor", code, capabilities=found)))
@@ -50,6 +51,18 @@ def _recorder() -> Capability:
         return Capability("capture", False, "launches cannot be recorded", str(error))
     version = ".".join(map(str, cupti.version))
     return Capability("capture", True, f"CUPTI of CUDA {version}, {compiler}")
+
+
+def _build() -> Capability:
+    """The database of compiler flags for the project in this folder."""
+    _, database = next(near(Path.cwd()), (None, None))
+    if database is None:
+        missing = "none here: flags come from directives and .cuda-lsp.toml alone"
+        return Capability(NAME, False, missing, "cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON, or bear -- make")
+    found = entries_of(database)
+    if isinstance(found, str):
+        return Capability(NAME, False, found, "build the project anew, or name the flags in .cuda-lsp.toml")
+    return Capability(NAME, True, f"{database}, {found} CUDA file{'' if found == 1 else 's'}")
 
 
 def _model() -> Capability:

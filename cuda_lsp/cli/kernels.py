@@ -64,6 +64,8 @@ def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tu
     if as_json:
         click.echo(json.dumps(envelope("kernels", Exit.OK, file=document.path, target=card.name, kernels=found)))
         return Exit.OK
+    if told := settings.built.told(file) or settings.built.problem:
+        click.echo(f"flags of the build: {told}")
     for listed in found:
         click.echo(f"{listed.signature}      {document.path}:{listed.line}")
         if listed.launches:

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from agent.execution.architectures import UnknownArchitecture
-from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, compile_kernels
+from agent.execution.compiler import Build, CompileFailure, Diagnostic, Options, build, build_named
 from agent.execution.occupancy import occupancy
 from agent.execution.targets import UnknownTarget, find_target
 from agent.source.document import Document
@@ -21,8 +21,9 @@ from agent.workload.binding import BoundLaunch
 from agent.workload.describe import arguments, origin
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
+from agent.workload.flags import merged
 from agent.workload.program import Program
-from agent.workload.settings import Settings, SettingsError, read_settings
+from agent.workload.settings import Settings, SettingsError, settings_of
 from agent.workload.workload import Workload
 from cuda_lsp.facts.facts import Cost, Facts, Message, line_text
 
@@ -39,7 +40,7 @@ class _Launch:
 def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable[[], bool]) -> Facts:
     """Workload, resources and compiler messages of ``kernel``. ``target`` is the editor's choice of card, or empty."""
     try:
-        settings = read_settings(Path(document.path).resolve().parent) if document.path else Settings()
+        settings = settings_of(document.path)
         archs = _architectures(target, settings)
     except (SettingsError, UnknownTarget) as error:
         return Facts(problem=kernel.damage or str(error))
@@ -47,7 +48,7 @@ def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable
         result = compiled(document, kernel, None, Options(archs[0], settings.flags), cancelled)
         return Facts(messages=tuple(_of_damage(document, kernel.damage, result)), problem=kernel.damage)
     workload, questions, draft = stated(document, kernel, settings)
-    flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
+    flags = merged(settings.flags, workload.flags if workload else ())
     launch = _first_launch(document, kernel, workload) if workload else None
     costs: list[Cost] = []
     first: Build | CompileFailure | None = None
@@ -60,6 +61,7 @@ def examine(document: Document, kernel: Kernel, target: str, cancelled: Callable
         messages=tuple(_messages(document, first)) if first else (),
         workload=arguments(workload) if workload else "",
         origin=origin(workload) if workload else "",
+        built=settings.built.told(document.path),
         questions=questions,
         draft=draft,
         problem=first.message if isinstance(first, CompileFailure) else "",
@@ -101,7 +103,7 @@ def compiled(
     if workload is not None:
         return build(Program(document, workload.plan, kernel.name), options, _SECONDS, cancelled, lenient=True)
     try:
-        return compile_kernels(document, [kernel.qualified_name], options, (), _SECONDS, cancelled, lenient=True)[1]
+        return build_named(document, (kernel.qualified_name,), options, _SECONDS, cancelled, lenient=True)
     except (SliceError, UnknownKernel) as error:
         return CompileFailure("refused", str(error))
 

@@ -46,6 +46,8 @@ class Facts:
     origin: str = ""
     questions: str = ""
     problem: str = ""
+    built: str = ""
+    """The flags that the file's build has for it, and where they come from."""
     block: int | None = None
     """Threads of a block at the launch, where they are known."""
     draft: bool = False

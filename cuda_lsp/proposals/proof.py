@@ -8,7 +8,7 @@ from agent.source.kernel import Kernel
 from agent.source.slicing import device_slice
 from agent.workload.directive import format_directive
 from agent.workload.find import find_workload
-from agent.workload.settings import Settings, read_settings
+from agent.workload.settings import Settings, read_settings, settings_of
 from agent.workload.workload import Workload
 
 
@@ -30,7 +30,7 @@ def current_key(document: Document, kernel: Kernel, settings: Settings) -> str:
 def project_settings(path: str, folder: str = "") -> Settings:
     """The settings of a file's project, or of ``folder``'s where the text was never saved. Raises SettingsError."""
     if path:
-        return read_settings(Path(path).resolve().parent)
+        return settings_of(path)
     return read_settings(Path(folder)) if folder else Settings()
 
 

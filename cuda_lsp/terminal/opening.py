@@ -18,8 +18,9 @@ from agent.source.errors import SourceError, UnknownKernel
 from agent.source.kernel import Kernel
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
+from agent.workload.flags import merged
 from agent.workload.program import Program
-from agent.workload.settings import Settings, SettingsError, read_settings
+from agent.workload.settings import Settings, SettingsError, settings_of
 from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
@@ -50,9 +51,9 @@ def open_document(path: str) -> Document:
 
 
 def open_settings(path: str) -> Settings:
-    """The project's settings, or empty ones."""
+    """The project's settings, or empty ones, with the flags of the file's build."""
     try:
-        return read_settings(Path(path).resolve().parent)
+        return settings_of(path)
     except SettingsError as error:
         raise CommandError(Exit.INPUT, str(error)) from error
 
@@ -165,7 +166,8 @@ def open_device(choice: str) -> Device:
 def compiler_options(
     device: Device, target: Target, settings: Settings, workload: Workload | None, flags: tuple[str, ...]
 ) -> Options:
-    """Flags of the project, of the directive and of the command line, each once. A card runs its own architecture."""
+    """Flags of build and project, of the directive and of the command line, each overruling those before it. A card
+    runs its own architecture."""
     stated = workload.flags if workload else ()
     arch = device.arch if isinstance(device, Gpu) else target.arch
-    return Options(arch=arch, flags=tuple(dict.fromkeys((*settings.flags, *stated, *flags))))
+    return Options(arch=arch, flags=merged(settings.flags, stated, flags))

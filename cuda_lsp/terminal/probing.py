@@ -11,6 +11,7 @@ from agent.execution.process import never
 from agent.inference.probing import Limits, Probed, Stopped, probe
 from agent.source.document import Document
 from agent.source.kernel import Kernel
+from agent.workload.flags import merged
 from agent.workload.settings import Settings
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
@@ -45,7 +46,7 @@ def finder(flags: tuple[str, ...], say: Callable[[str], None]) -> Finder:
     """Looks for the workload of a kernel that states none, with the compiler's ``flags`` of the command line."""
 
     def find(document: Document, kernel: Kernel, settings: Settings) -> Workload:
-        return found(document, kernel, Options(flags=tuple(dict.fromkeys((*settings.flags, *flags)))), say)
+        return found(document, kernel, Options(flags=merged(settings.flags, flags)), say)
 
     return find
 

@@ -96,4 +96,7 @@ def test_headers_that_include_each_other_or_are_not_there_in_a_folder_with_an_od
         client.change(uri, 3, {"text": '#include "nowhere.h"\n' + KERNEL.replace("0.1", "gone(x[i])") + HOST})
         # the call that nothing defines, and the header on its own line
         until(lambda: {("nvrtc", 0), ("nvrtc", 3)} <= set(found(client, uri)), 60)
+        # where nothing launches the kernel as well
+        client.change(uri, 4, {"text": '\n#include "nowhere.h"\n' + KERNEL.replace("0.1", "gone(x[i])")})
+        until(lambda: {("nvrtc", 1), ("nvrtc", 4)} <= set(found(client, uri)), 60)
         assert calm(client)

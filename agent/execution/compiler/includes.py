@@ -13,6 +13,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from agent.workload.database import near
+
 # A directive wherever it might stand. Comments and strings are not told apart, since whoever wants to smuggle an
 # include past us would begin there; but nothing can make a directive of a "#" that other text of its line precedes,
 # unless that text ends a comment. NVRTC takes blanks, form feeds, carriage returns and comments around "#".
@@ -63,10 +65,9 @@ def workspace(path: str) -> Path | None:
     folder = Path(path).absolute().parent
     if not path or not folder.is_dir():
         return None
-    return next(
-        (parent for parent in (folder, *folder.parents) if any((parent / mark).exists() for mark in _ROOT_MARKS)),
-        folder,
-    )
+    above = (folder, *folder.parents)
+    marked = (parent for parent in above if any((parent / mark).exists() for mark in _ROOT_MARKS))
+    return next(marked, None) or next((project for project, _ in near(folder)), folder)
 
 
 def search(path: str, flagged: Iterable[str], cuda: tuple[Path, ...]) -> Search:

@@ -11,6 +11,7 @@ from agent.execution.compiler.kernels import compile_kernels
 from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, Options
 from agent.execution.compiler.slices import SECONDS
 from agent.execution.process import never
+from agent.source.document import Document
 from agent.source.errors import SliceError, UnknownKernel
 from agent.source.pruning import LEFT_OUT
 from agent.source.slicing import Slice
@@ -34,14 +35,26 @@ def build(
     ``entries`` and ``resources`` of the build are keyed by the kernels' names as the plan's launches have them.
     """
     asked = tuple(dict.fromkeys(launch.kernel for launch in program.plan.launches()))
-    path = program.document.path
-    folders = includes.search(path, translate(options.flags).includes, ()).explicit
     try:
-        part, result = compile_kernels(
-            program.document, asked, options, [str(folder) for folder in folders], seconds, cancelled, lenient=lenient
-        )
+        return build_named(program.document, asked, options, seconds, cancelled, lenient)
     except (SliceError, UnknownKernel) as error:
+        path = program.document.path
         return CompileFailure("source", str(error), (Diagnostic("error", path, 0, str(error)),))
+
+
+def build_named(
+    document: Document,
+    asked: tuple[str, ...],
+    options: Options,
+    seconds: float = SECONDS,
+    cancelled: Callable[[], bool] = never,
+    lenient: bool = False,
+) -> Build | CompileFailure:
+    """The same for kernels by name, where nobody knows what launches them. Raises SliceError, UnknownKernel."""
+    folders = includes.search(document.path, translate(options.flags).includes, ()).explicit
+    part, result = compile_kernels(
+        document, asked, options, [str(folder) for folder in folders], seconds, cancelled, lenient=lenient
+    )
     result = evolve(result, diagnostics=(*_remarks(part), *result.diagnostics))
     if isinstance(result, CompileFailure):
         return result

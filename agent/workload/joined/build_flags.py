@@ -1,4 +1,4 @@
-"""The macros that a program's Makefile defines for the compiler."""
+"""The macros that a program's Makefile, settings and ``compile_commands.json`` define for the compiler."""
 
 import functools
 import re
@@ -8,6 +8,8 @@ from pathlib import Path
 from attrs import evolve
 
 from agent.source.includes import workspace_of
+from agent.workload.database import built_as
+from agent.workload.flags import folders, macros
 from agent.workload.joined.conditionals import BuildFlag
 
 NAMES = ("Makefile", "makefile", "GNUmakefile")
@@ -21,6 +23,30 @@ _PLAIN = re.compile(r"[\w.+-]+")
 
 
 def build_flags(path: str) -> Mapping[str, BuildFlag]:
+    """The macros that a source file is compiled with: those of the project's settings and ``compile_commands.json``,
+    else those of the Makefile beside it."""
+    stated = _stated(path)
+    others = {name: flag for name, flag in _of_makefile(path).items() if name not in stated}
+    return others | {name: flag for name, flag in stated.items() if flag is not None}
+
+
+def _stated(path: str) -> Mapping[str, BuildFlag | None]:
+    """What settings and database define; None for what they undefine."""
+    from agent.workload.settings import SettingsError, settings_of  # these read workloads, and so types
+
+    try:
+        settings = settings_of(path)
+    except SettingsError:  # said where the file is looked at
+        return {}
+    built = macros(settings.built.flags)
+    places = [str(place.name) if place is not None else "" for place in (settings.built.database, settings.path)]
+    return {
+        name: None if body is None else BuildFlag(name, body, places[built.get(name) != body], True, stated=True)
+        for name, body in macros(settings.flags).items()
+    }
+
+
+def _of_makefile(path: str) -> Mapping[str, BuildFlag]:
     """What the Makefile beside a source file defines. Certain is what a list of flags holds outside every condition;
     anything else (one target's, an unknown variable's, different values) may be so or not. CMake's are never so."""
     for name in (*NAMES, "CMakeLists.txt") if path else ():
@@ -53,8 +79,16 @@ def _read(file: str, _changed: int) -> Mapping[str, BuildFlag]:
 
 
 def include_folders(path: str) -> tuple[str, ...]:
-    """The include folders inside the workspace that the Makefile of a source file names, as written out or by variables
-    that it sets once, to a plain value. It stands beside the file, or else in the folder above."""
+    """The include folders inside the workspace that ``compile_commands.json`` names for a source file, and those of its
+    Makefile, as written out or by variables that it sets once, to a plain value. The Makefile stands beside the file,
+    or else in the folder above."""
+    built = [Path(folder) for folder in folders(built_as(path).flags)]
+    top = workspace_of(path) if built else None
+    inside = tuple(str(one) for one in built if top is not None and one.resolve().is_relative_to(top))
+    return tuple(dict.fromkeys((*inside, *_folders_of_makefile(path))))
+
+
+def _folders_of_makefile(path: str) -> tuple[str, ...]:
     here = Path(path).parent
     for folder in (here, here.parent) if path else ():
         files = [file for name in NAMES if (file := folder / name).is_file()]

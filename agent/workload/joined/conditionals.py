@@ -32,12 +32,14 @@ class Definition:
 
 @frozen
 class BuildFlag:
-    """``-Dname=body`` of a Makefile; ``certain`` where every build has it. ``where`` names file and line."""
+    """``-Dname=body`` of a Makefile; ``certain`` where every build has it. ``where`` names file and line. ``stated``:
+    it is of the settings or of ``compile_commands.json``, with which each file is compiled anyway."""
 
     name: str
     body: str
     where: str
     certain: bool
+    stated: bool = False
 
 
 @define

@@ -68,7 +68,7 @@ def _flags(unit: Unit) -> Iterator[str]:
     """The macros of the Makefile that the kernel's file, or a header of it, may be compiled with."""
     words = names_in(with_headers(unit.own))
     for flag in unit.joined.flags.values():
-        if flag.certain and flag.name in words:
+        if flag.certain and not flag.stated and flag.name in words:
             yield f"-D{flag.name}={flag.body}"
 
 

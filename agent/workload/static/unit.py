@@ -12,7 +12,7 @@ from agent.source.includes import workspace_of
 from agent.source.kernel import Kernel
 from agent.source.lexing import Macro
 from agent.workload.joined.build_flags import NAMES, build_flags, include_folders
-from agent.workload.joined.conditionals import Definition
+from agent.workload.joined.conditionals import BuildFlag, Definition
 from agent.workload.joined.files import MAIN, MAX_FILES, SOURCES, absolute, closure, has_main, read_text, sources, stamp
 from agent.workload.joined.joining import Joined, Place, join
 from agent.workload.workload import Origin, Workload
@@ -97,14 +97,21 @@ def unit_of(document: Document, kernel: Kernel) -> Unit:
     """
     files = _files(document, kernel.name)
     parts = sorted(frozenset[str]().union(*(closure(path) for path in files)))
-    return _unit(document, files, tuple(stamp(path) for path in parts))
+    stamps = tuple(stamp(path) for path in parts)
+    return _unit(document, files, stamps, tuple(build_flags(files[0]).values()), include_folders(files[0]))
 
 
 @functools.lru_cache(maxsize=8)
-def _unit(document: Document, files: tuple[str, ...], _stamps: tuple[tuple[int, int], ...]) -> Unit:
+def _unit(
+    document: Document,
+    files: tuple[str, ...],
+    _stamps: tuple[tuple[int, int], ...],
+    flags: tuple[BuildFlag, ...],
+    folders: tuple[str, ...],
+) -> Unit:
     path = _absolute(document)
     texts = [(one, document.text if one == path else read_text(one) or b"") for one in files]
-    joined = join(texts, build_flags(files[0]), include_folders(files[0]), {path: document.text})
+    joined = join(texts, {flag.name: flag for flag in flags}, folders, {path: document.text})
     same = joined.text.rstrip(b"\n") == document.text.rstrip(b"\n")
     read = document if same else parse(joined.text, document.path)
     names = frozenset(kernel.name for kernel in document.kernels)

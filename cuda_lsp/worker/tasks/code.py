@@ -4,6 +4,7 @@ from agent.execution.compiler import CompileFailure, Options
 from agent.execution.listing import ptx, under_lines
 from agent.execution.sass import NoDisassembly, in_order
 from agent.source.document import parse
+from agent.workload.flags import merged
 from cuda_lsp.facts.examine import compiled, stated
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import choose_kernel, open_target
@@ -25,7 +26,7 @@ def run(task: Task, tell: Tell) -> Ended:
     name = kernel.qualified_name
     tell(Staged("compiling"))
     workload, _, _ = stated(document, kernel, settings)
-    flags = tuple(dict.fromkeys((*settings.flags, *(workload.flags if workload else ()))))
+    flags = merged(settings.flags, workload.flags if workload else ())
     built = compiled(document, kernel, workload, Options(target.arch, flags), lambda: False)
     if isinstance(built, CompileFailure):
         raise CommandError(Exit.INPUT, f"{kernel.name} does not compile: {built.message}")

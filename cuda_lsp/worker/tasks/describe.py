@@ -7,6 +7,7 @@ from agent.workload.describe import arguments, origin
 from agent.workload.directive import find_directive, format_directive
 from agent.workload.errors import NoWorkload, WorkloadError
 from agent.workload.find import find_workload
+from agent.workload.flags import merged
 from cuda_lsp.terminal.exits import CommandError, Exit
 from cuda_lsp.terminal.opening import choose_kernel
 from cuda_lsp.terminal.probing import SECONDS, look
@@ -38,7 +39,7 @@ def run(task: Task, tell: Tell) -> Ended:
 def _probed(task: Task, document: Document, kernel: Kernel, error: NoWorkload, tell: Tell) -> Ended:
     """What running the kernel tells, where reading leaves questions; these, where it tells no more."""
     tell(Staged(f"running {kernel.name} to see what it touches"))
-    options = Options(flags=(*settings_of(task).flags, *task.options.flags))
+    options = Options(flags=merged(settings_of(task).flags, task.options.flags))
     try:
         told = look(document, kernel, options, min(SECONDS, task.options.seconds))
     except CommandError as stopped:

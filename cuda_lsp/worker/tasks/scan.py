@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.source.document import Document
 from agent.source.errors import SourceError
-from agent.workload.settings import Settings, SettingsError, read_settings
+from agent.workload.settings import SettingsError, settings_of
 from cuda_lsp.scanning import store
 from cuda_lsp.scanning.kernel import Asked, listed, scanned
 from cuda_lsp.scanning.values import ListedFile, Scanned
@@ -58,7 +58,7 @@ def _scanned(task: Task) -> Scanned:
     if index >= len(document.kernels):
         raise CommandError(Exit.INPUT, f"{task.path} changed meanwhile: scan again")
     folder = Path(task.path).parent
-    project: Settings = read_settings(folder)
+    project = settings_of(task.path)
     asked = Asked(
         target=open_target(task.options.target or None, project),
         seconds=task.options.seconds,
