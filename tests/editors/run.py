@@ -2,7 +2,8 @@
 
 EDITORS is the folder that `install` filled. Each driver prints one line a check (`ok   NAME` or `FAIL NAME`); the last
 line here adds them up. Everything that a run writes lies in EDITORS/run; `--pictures` also renews docs/images. WORD
-leaves out the drivers without that word in their titles. The two editors are driven side by side.
+leaves out the drivers without that word in their titles. The two editors are driven side by side,
+each with a state folder of its own: an answer that one takes back is not the other's.
 """
 
 import os
@@ -220,7 +221,6 @@ def main() -> int:
         "CUDA_LSP": server,
         "PLUGIN": str(ROOT / "editors" / "neovim"),
         "HOME": str(out / "home"),
-        "XDG_STATE_HOME": str(out / "state"),
         "MODEL_KEY": KEY,
     }
     env.pop("CUDA_LSP_API_KEY", None)
@@ -231,8 +231,8 @@ def main() -> int:
     start = time.monotonic()
     with ThreadPoolExecutor() as pool:
         for driven in [
-            pool.submit(neovim, tally, editors, out, env),
-            pool.submit(vscode, tally, editors, out, env, server),
+            pool.submit(neovim, tally, editors, out, env | {"XDG_STATE_HOME": str(out / "neovim-state")}),
+            pool.submit(vscode, tally, editors, out, env | {"XDG_STATE_HOME": str(out / "vscode-state")}, server),
         ]:
             driven.result()
     print(f"-- all of it: {time.monotonic() - start:.0f} s\n{tally.passed} passed, {tally.failed} failed")
