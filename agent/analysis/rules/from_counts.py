@@ -36,11 +36,12 @@ said."""
 @frozen
 class Counts:
     """What was executed, by 1-based line of the document and instruction; ``sizes`` in words (``n=4096``, or empty);
-    ``made_up``: nothing states the kernel's own launch."""
+    ``made_up``: nothing states the kernel's own launch; ``block`` is the one that ran, where that is known."""
 
     lines: Mapping[int, Sequence[Executed]]
     sizes: str = ""
     made_up: bool = False
+    block: tuple[int, int, int] | None = None
 
 
 @frozen
@@ -77,7 +78,7 @@ def from_counts(document: Document, kernel: Kernel, counts: Counts) -> tuple[Fin
     """A finding for each array and rule that has a bad line in the kernel which no rule names, in text order; its
     other lines are the related ones. All of them: a selection is the caller's. What is asked of headers must have been
     learned."""
-    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel)):
+    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel, counts)):
         return ()
     first, last = document.line(kernel.span.start), document.line(kernel.span.end)
     bad = [one for line in sorted(counts.lines) if first <= line <= last for one in _bad(line, counts.lines[line])]
@@ -170,12 +171,12 @@ def _side_by_side(access: Access) -> bool:
     return slope is not None and slope.constant in (-1, 0, 1) and across is not None and not across.terms
 
 
-def _is_open(document: Document, kernel: Kernel) -> bool:
+def _is_open(document: Document, kernel: Kernel, counts: Counts) -> bool:
     """Whether a launch that was made up stands for something that decides how lanes are spread: a block of several
     dimensions, or a template's numbers."""
     sites = launches_of(document, kernel)
     blocks = {shape(document, site).block for site in sites}
-    known = len(blocks) == 1 and None not in next(iter(blocks))
+    known = len(blocks) == 1 and None not in (own := next(iter(blocks))) and counts.block in (None, own)
     words = document.text[kernel.span.start : kernel.span.end]
     if not known and (b"threadIdx.y" in words or b"threadIdx.z" in words):
         return True

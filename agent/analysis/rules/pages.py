@@ -26,6 +26,25 @@ only variables are followed that it declares once itself. Kernels with a parse e
 
 Rules marked "off" run where they are selected: they state what is true of most code, or matter to few.
 
+## Counted
+
+Where an index passes through what no rule follows, a run tells: in the editor after a pause, and with
+`cuda-lsp hints --count`, a kernel is compiled and run small in the emulator. A line of it on which a warp with 8 lanes
+or more at work needs at least twice the sectors of global memory that 32 lanes side by side would, or twice the passes
+over shared memory, and which none of M1 to M5, S1 and S2 names, is then a finding of M1, S1 (arrays of several
+dimensions) or S2, one for each array, that says what was counted and at which size: `counted at n=4096: 32 sectors a
+request, 4 would do`. It is selected, ignored and silenced as those are; a line on which any of M1 to M5 (S1 and S2) is
+silenced stays silent. It holds for the text that was counted, goes away with the first key in the kernel, and comes
+again when that was counted anew.
+
+Silent where numbers that nobody stated decide: lanes that are spread by loaded data; and on a launch that was made up,
+lanes whose places are multiplied or divided by a parameter, rows of a block that the file does not tell, and templates
+over numbers that it does not tell. Where a launch was made up and that cannot be told, the finding says "on a launch
+that was made up", and is no warning but information. Lines of functions that a kernel calls get no such finding: what
+they cost depends on who calls them (the editor shows their counts at the end of the line).
+
+Where the kernel's own launch is known, counts also take back what a rule foretold and the run does not show.
+
 ## Silencing
 
 A comment `// cuda-lsp: ignore[M1]` silences a rule on its line; alone on a line, on the next; above a kernel, in all

@@ -1,27 +1,42 @@
-"""Whether numbers that nobody stated decide where the lanes of a warp go: loaded data, or a kernel's own parameters."""
+"""Whether numbers that nobody stated decide where the lanes of a warp go: loaded data, or a kernel's own parameters.
+
+Where the index of an access can be followed, its summands tell that differ between threads. Where it cannot, the names
+in it do, and all that those were ever given, under whatever condition.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from tree_sitter import Node
 
 from agent.analysis.accesses import Access
 from agent.analysis.affine import Poly, Product
 from agent.analysis.facts import Facts
 from agent.analysis.rules.traffic import free
 from agent.analysis.symbols import Symbol
-from agent.analysis.syntax import callee, contains, descendants
+from agent.analysis.syntax import ancestors, callee, contains, descendants, text
+
+_SCALING = frozenset(("*", "/", "%", "<<", ">>"))
+_CONDITIONAL = ("if_statement", "while_statement", "for_statement", "do_statement")
 
 
 def decided_by_data(access: Access, facts: Facts) -> bool:
-    """Whether lanes may be spread by what was loaded. Where the index can be followed, by its summands that differ
-    between threads; else by the names in it, and all that those were given."""
+    """Whether lanes may be spread by what was loaded."""
     index = _followed(access)
     if index is not None:
         return any("memory" in atom.depends for product in _apart(index) for atom in product)
-    return _loaded(access, facts, set())
+    inside = (other for other in facts.accesses_in(access.node) if other.node != access.node)
+    return any(_differs(other) for other in inside) or any(_loaded(part, facts) for part in _given(access.node, facts))
 
 
 def decided_by_names(access: Access, facts: Facts) -> bool:
-    """Whether a parameter multiplies or divides what differs between threads, as far as the index can be followed."""
-    index = _followed(access)
-    known = {parameter.name for parameter in facts.kernel.parameters}
-    return index is not None and any(name in known for product in _apart(index) for name in free(product))
+    """Whether a parameter multiplies or divides what differs between threads."""
+    index, known = _followed(access), {one.name for one in facts.kernel.parameters if one.pointer_depth == 0}
+    if index is not None:
+        return any(name in known for product in _apart(index) for name in free(product))
+    parts = (access.node, *_given(access.node, facts))
+    scaled = (one for part in parts for one in descendants(part, "binary_expression"))
+    return any(_scales(one, known, facts) for one in scaled)
 
 
 def _followed(access: Access) -> Poly | None:
@@ -34,37 +49,61 @@ def _apart(index: Poly) -> list[Product]:
     return [product for product, _ in index.terms if any(not atom.same_for_all for atom in product)]
 
 
-def _loaded(access: Access, facts: Facts, seen: set[str]) -> bool:
-    """Whether a name in the index of an access may hold what a thread loaded, or an element is in it itself."""
-    return any(_differs(other, access, facts) for other in facts.accesses_in(access.node)) or any(
-        _taken(symbol, facts, seen) for symbol in _names(access, facts)
+def _given(node: Node, facts: Facts) -> Iterator[Node]:
+    """All that the variables below a node were ever given, and the variables in that."""
+    seen: set[str] = set()
+    waiting = [node]
+    while waiting:
+        for symbol in _symbols(waiting.pop(), facts):
+            if symbol.space == "local" and symbol.key not in seen:
+                seen.add(symbol.key)
+                parts = [*symbol.writes, *((symbol.init,) if symbol.init is not None else ())]
+                yield from parts
+                waiting += parts
+
+
+def _symbols(node: Node, facts: Facts) -> Iterator[Symbol]:
+    for name in descendants(node, "identifier"):
+        if (symbol := facts.symbols.resolve(name)) is not None:
+            yield symbol
+
+
+def _loaded(part: Node, facts: Facts) -> bool:
+    """Whether something loaded that may differ between threads is in what a variable is given, or in what decides
+    whether it is."""
+    conditions = (
+        condition
+        for above in ancestors(part)
+        if above.type in _CONDITIONAL and (condition := above.child_by_field_name("condition")) is not None
+    )
+    return any(
+        _reads(one, facts) or any(_reads(other, facts) for other in _given(one, facts)) for one in (part, *conditions)
     )
 
 
-def _names(access: Access, facts: Facts) -> list[Symbol]:
-    found = (facts.symbols.resolve(node) for node in descendants(access.node, "identifier"))
-    return [symbol for symbol in found if symbol is not None]
+def _reads(node: Node, facts: Facts) -> bool:
+    if any(callee(call).startswith("atomic") for call in descendants(node, "call_expression")):
+        return True
+    every = (*facts.accesses, *facts.hinted)
+    return any(one.reads and contains(node, one.node) and _differs(one) for one in every)
 
 
-def _taken(symbol: Symbol, facts: Facts, seen: set[str]) -> bool:
-    """Whether a variable was ever given something loaded that may differ between threads."""
-    if symbol.space != "local" or symbol.key in seen:
-        return False
-    seen.add(symbol.key)
-    for given in (*symbol.writes, *((symbol.init,) if symbol.init is not None else ())):
-        if any(callee(call).startswith("atomic") for call in descendants(given, "call_expression")):
-            return True
-        for other in (*facts.accesses, *facts.hinted):
-            if other.reads and contains(given, other.node) and _differs(other, None, facts):
-                return True
-        named = (facts.symbols.resolve(node) for node in descendants(given, "identifier"))
-        if any(one is not None and one is not symbol and _taken(one, facts, seen) for one in named):
-            return True
-    return False
-
-
-def _differs(read: Access, outer: Access | None, facts: Facts) -> bool:
+def _differs(read: Access) -> bool:
     """Whether threads of a block may load different elements there."""
-    if outer is not None and read.node == outer.node:
-        return False
     return read.index is None or any(not atom.same_for_all for atom in read.index.atoms)
+
+
+def _scales(operation: Node, known: set[str], facts: Facts) -> bool:
+    """Whether one side of a multiplication or division is made of parameters, and the other differs between
+    threads."""
+    if text(operation.child_by_field_name("operator")) not in _SCALING:
+        return False
+    sides = [side for name in ("left", "right") if (side := operation.child_by_field_name(name)) is not None]
+    named, varying = partial(_holds, names=known, facts=facts), partial(_holds, names={"threadIdx"}, facts=facts)
+    return len(sides) == 2 and any(named(one) and varying(other) for one, other in (sides, sides[::-1]))
+
+
+def _holds(node: Node, names: set[str], facts: Facts) -> bool:
+    """Whether one of these names stands below a node, or in what a variable there was given."""
+    parts = (node, *_given(node, facts))
+    return any(text(one) in names for part in parts for one in descendants(part, "identifier"))

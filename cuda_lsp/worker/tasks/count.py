@@ -38,7 +38,7 @@ def run(task: Task, tell: Tell) -> Ended:
 
 def _found(opened: Opened, counted: KernelCounts) -> tuple[Finding, ...]:
     learn(opened.document)
-    told = Counts(counted.executed, counted.sizes, counted.lines.made_up)
+    told = Counts(counted.executed, counted.sizes, counted.lines.made_up, counted.lines.block)
     try:
         return from_counts(opened.document, opened.kernel, told)
     except (SourceError, RecursionError):

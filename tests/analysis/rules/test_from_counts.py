@@ -77,8 +77,24 @@ def test_a_line_without_such_an_access_is_not_named() -> None:
     assert found({4: [WIDE], 8: [MEETING], 12: [WIDE]}) == [], "a declaration, no shared array, a store that was none"
 
 
+COMPACTED = """\
+__global__ void keep(const int* flags, int* kept, int n) {
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        int flag = flags[k * 32 + threadIdx.x];
+        if (flag) {
+            kept[32 * count + threadIdx.x] = k;
+            count++;
+        }
+    }
+}
+"""
+
+
 def test_what_loaded_data_decides_is_not_named() -> None:
     assert found({9: [WIDE]}) == []
+    assert found({6: [STORED]}, COMPACTED) == []
+    assert len(found({6: [STORED]}, COMPACTED.replace("if (flag)", "if (k > 2)"))) == 1, "every thread counts alike"
 
 
 NAMED = """\
@@ -110,12 +126,15 @@ def test_a_launch_that_was_made_up_is_named_and_is_no_warning() -> None:
 
 DECIDED = [
     "__global__ void f(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x / n * 64]; }",
+    "__global__ void f(const char* x, float* y, int n) { int j = place(threadIdx.x); y[0] = *(float*)(x + j * n); }",
     "__global__ void f(const float* x, float* y, int n) { y[0] = at(x[threadIdx.y * 64 + place(threadIdx.x)]); }",
     "template <int N> __global__ void f(const float* x, float* y) { y[0] = x[place(threadIdx.x) * N]; }",
 ]
 
 
-@pytest.mark.parametrize("text", DECIDED, ids=["a parameter", "the block", "a template's number"])
+@pytest.mark.parametrize(
+    "text", DECIDED, ids=["a parameter", "one times what is not known", "the block", "a template's number"]
+)
 def test_numbers_that_were_made_up_decide_nothing(text: str) -> None:
     assert found({1: [WIDE]}, text, made_up=True) == []
     assert len(found({1: [WIDE]}, text)) == 1
@@ -127,3 +146,11 @@ def test_without_sizes_and_with_several_arrays_the_line_is_meant() -> None:
     assert (line, finding.message) == (2, "the lanes of a warp are spread over x or z")
     assert finding.cost == "counted: 32 sectors a request, 4 would do"
     assert text[finding.span.start : finding.span.end] == "y[0] = x[at(y)] + z[at(x)];"
+
+
+def test_another_block_than_the_one_in_sight_says_nothing_of_rows() -> None:
+    text = "__global__ void f(const float* x, float* y) { y[0] = x[place(threadIdx.x) + 32 * threadIdx.y]; }\n"
+    document = parse((text + "void run(float* x) { f<<<4, dim3(32, 8)>>>(x, x); }\n").encode(), "f.cu")
+    (kernel,) = document.kernels
+    said = [from_counts(document, kernel, Counts({1: [WIDE]}, "", True, block)) for block in ((32, 8, 1), (8, 8, 1))]
+    assert [len(one) for one in said] == [1, 0]
