@@ -15,11 +15,17 @@ from agent.workload.stray import stray_directives
 from agent.workload.workload import Workload
 
 
-def find_workload(document: Document, kernel: Kernel, settings: Settings | Path | str | None = None) -> Workload:
+def find_workload(
+    document: Document,
+    kernel: Kernel,
+    settings: Settings | Path | str | None = None,
+    flags: tuple[str, ...] = (),
+) -> Workload:
     """The workload of ``kernel``. ``settings`` are the project's, or the folder they are in; else the file's are.
 
-    A directive that only states sizes answers what the host code leaves open. Raises NoWorkload with questions and
-    a draft directive, or WorkloadError where a directive or the settings are wrong.
+    ``flags`` are the compiler's, of a command line: they overrule the macros that the project's files tell. A directive
+    that only states sizes answers what the host code leaves open. Raises NoWorkload with questions and a draft
+    directive, or WorkloadError where a directive or the settings are wrong.
     """
     answers = partial_sizes(document, kernel)
     stated = read_directive(document, kernel) if answers is None else None
@@ -31,7 +37,7 @@ def find_workload(document: Document, kernel: Kernel, settings: Settings | Path 
         return told
     mistaken = _mistaken(document, kernel, project)
     try:
-        found = infer(document, kernel, answers)
+        found = infer(document, kernel, answers, flags)
     except NoWorkload as error:
         if not mistaken:
             raise

@@ -98,7 +98,7 @@ def _listed(
     if kernel.damage:
         return evolve(listed, problem=kernel.damage)
     try:
-        workload = find_workload(document, kernel, settings)
+        workload = find_workload(document, kernel, settings, flags)
     except (NoWorkload, WorkloadError) as error:
         listed = evolve(listed, problem=f"no workload: {error}")
         if not (probe and isinstance(error, NoWorkload)):

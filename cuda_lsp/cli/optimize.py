@@ -111,7 +111,7 @@ def command(
     if apply_ and not proposals:
         raise click.UsageError("--apply writes the first proposal, and --proposals 0 makes none")
     screen = Screen(quiet=as_json or diff_only)
-    opened = open_kernel(file, name, otherwise=finder(flags, screen.note) if probe else None, hint=OFFER)
+    opened = open_kernel(file, name, otherwise=finder(flags, screen.note) if probe else None, hint=OFFER, flags=flags)
     options = SearchOptions(
         rounds=rounds,
         candidates=candidates,

@@ -77,7 +77,7 @@ def command(
 
     Where nothing states what the kernel runs on, a small launch is made up, and the output says so.
     """
-    opened = open_kernel(file, name, otherwise=finder(flags))
+    opened = open_kernel(file, name, otherwise=finder(flags), flags=flags)
     own, where = reported(report, opened.kernel.name) if report is not None else ((), "")
     if ncu and report is not None:
         raise CommandError(Exit.USAGE, "--ncu counts now and --report tells what was counted before: give one of them")

@@ -90,7 +90,7 @@ def command(
     if (rewrite is None) == (against is None):
         raise CommandError(Exit.USAGE, "name either a REWRITE or --against REVISION")
     screen = Screen(quiet=as_json)
-    opened, changed = _sides(original, rewrite, against, name, finder(flags, screen.note) if probe else None)
+    opened, changed = _sides(original, rewrite, against, name, finder(flags, screen.note) if probe else None, flags)
     runner = open_device(device)
     card = open_target(target, opened.settings, runner)
     with (
@@ -137,13 +137,18 @@ def _replay(path: str, device: str, seconds: float, as_json: bool) -> int:
 
 
 def _sides(
-    original: str, rewrite: str | None, against: str | None, name: str | None, otherwise: Finder | None
+    original: str,
+    rewrite: str | None,
+    against: str | None,
+    name: str | None,
+    otherwise: Finder | None,
+    flags: tuple[str, ...],
 ) -> tuple[Opened, Document]:
     if rewrite is not None:
-        return open_kernel(original, name, otherwise=otherwise, hint=OFFER), open_document(rewrite)
+        return open_kernel(original, name, otherwise=otherwise, hint=OFFER, flags=flags), open_document(rewrite)
     changed = open_document(original)
     old = parse(at_revision(original, against or "HEAD"), original)
-    return open_kernel(original, name, old, otherwise=otherwise, hint=OFFER), changed
+    return open_kernel(original, name, old, otherwise=otherwise, hint=OFFER, flags=flags), changed
 
 
 def _judge(

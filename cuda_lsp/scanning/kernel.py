@@ -84,7 +84,7 @@ def scanned(one: Scanned, document: Document, kernel: Kernel, asked: Asked) -> S
     """``one`` (as :func:`listed` has it) with its findings, its workload and its cost, or with what is in the way."""
     one = evolve(one, hints=_hints(document, kernel, asked.hints), cause=None, message="")
     try:
-        workload = find_workload(document, kernel, asked.settings)
+        workload = find_workload(document, kernel, asked.settings, asked.flags)
     except NoWorkload as error:
         return evolve(one, cause=Cause.ASKED, message=error.message, asks=error.questions)
     except SettingsError as error:

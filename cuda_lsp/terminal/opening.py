@@ -81,16 +81,16 @@ Finder = Callable[[Document, Kernel, Settings], Workload | str]
 
 def open_kernel(
     path: str, name: str | None, document: Document | None = None, settings: Settings | None = None,
-    otherwise: Finder | None = None, hint: str = "",
+    otherwise: Finder | None = None, hint: str = "", flags: tuple[str, ...] = (),
 ) -> Opened:  # fmt: skip
     """The kernel ``name`` of a file, or of ``document`` if that is another version of the file. ``settings`` are those
     of the file's project where none are given. ``otherwise`` is asked where no workload is found, ``hint`` shown where
-    nobody is."""
+    nobody is. ``flags`` are the compiler's, of the command line."""
     document = document or open_document(path)
     kernel, others = choose_kernel(document, name)
     settings = open_settings(path) if settings is None else settings
     try:
-        workload = find_workload(document, kernel, settings)
+        workload = find_workload(document, kernel, settings, flags)
     except NoWorkload as error:
         found = otherwise(document, kernel, settings) if otherwise is not None else hint
         if isinstance(found, str):

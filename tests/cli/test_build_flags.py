@@ -46,6 +46,9 @@ def test_a_kernel_that_needs_the_flags_of_its_build_is_compiled_and_counted(tmp_
     said = next(line for line in done.stdout.splitlines() if line.startswith("flags of the build: "))
     assert "-DTILE=32" in said and said.endswith("left out: -arch=sm_70")
     assert "512 B static shared" in done.stdout, done.stdout  # 32 * 4 floats
+    # what the command line says overrules the build, in the host code as well
+    assert "1024 B static shared" in (over := run("kernels", str(file), "--", "-DTILE=64").stdout)
+    assert "-DTILE=32" in over
     counted = run("profile", str(file), "--json")
     assert counted.returncode == 0, counted.stderr
 

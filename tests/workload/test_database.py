@@ -176,6 +176,8 @@ def test_a_workload_is_read_with_the_macros_that_its_file_is_compiled_with(
     found = find_workload(document, document.kernel("k"))
     assert found.buffers[0].extent.integer({}) == size
     assert found.flags == ()  # they are the settings'
+    over = find_workload(document, document.kernel("k"), flags=("-DTILE=80",))
+    assert over.buffers[0].extent.integer({}) == 80
 
 
 def test_an_entry_that_changes_changes_what_is_read(tmp_path: Path) -> None:

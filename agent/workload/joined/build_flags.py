@@ -22,28 +22,34 @@ _SET = re.compile(r"^[ \t]*(\w+)[ \t]*([:?+]?=)[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$",
 _PLAIN = re.compile(r"[\w.+-]+")
 
 
-def build_flags(path: str) -> Mapping[str, BuildFlag]:
+def build_flags(path: str, further: tuple[str, ...] = ()) -> Mapping[str, BuildFlag]:
     """The macros that a source file is compiled with: those of the project's settings and ``compile_commands.json``,
-    else those of the Makefile beside it."""
-    stated = _stated(path)
+    else those of the Makefile beside it. ``further`` flags, of a command line, overrule all."""
+    stated = _stated(path, further)
     others = {name: flag for name, flag in _of_makefile(path).items() if name not in stated}
     return others | {name: flag for name, flag in stated.items() if flag is not None}
 
 
-def _stated(path: str) -> Mapping[str, BuildFlag | None]:
-    """What settings and database define; None for what they undefine."""
+def _stated(path: str, further: tuple[str, ...]) -> Mapping[str, BuildFlag | None]:
+    """What settings, database and ``further`` flags define; None for what they undefine."""
     from agent.workload.settings import SettingsError, settings_of  # these read workloads, and so types
 
     try:
         settings = settings_of(path)
     except SettingsError:  # said where the file is looked at
         return {}
-    built = macros(settings.built.flags)
-    places = [str(place.name) if place is not None else "" for place in (settings.built.database, settings.path)]
-    return {
-        name: None if body is None else BuildFlag(name, body, places[built.get(name) != body], True, stated=True)
-        for name, body in macros(settings.flags).items()
-    }
+    database = settings.built.database.name if settings.built.database is not None else ""
+    project = settings.path.name if settings.path is not None else database
+    told = [(settings.built.flags, database), (settings.flags, project), (further, "the flags of the command line")]
+    found: dict[str, BuildFlag | None] = {}
+    for flags, where in told:
+        for name, body in macros(flags).items():
+            before = found.get(name)
+            if body is None:
+                found[name] = None
+            elif before is None or before.body != body:
+                found[name] = BuildFlag(name, body, where, True, stated=True)
+    return found
 
 
 def _of_makefile(path: str) -> Mapping[str, BuildFlag]:

@@ -22,15 +22,21 @@ from agent.workload.static.values import Item, LaunchItem, LoopItem
 from agent.workload.workload import Workload
 
 
-def infer(document: Document, kernel: Kernel, answers: Mapping[str, int | float] | None = None) -> Workload:
+def infer(
+    document: Document,
+    kernel: Kernel,
+    answers: Mapping[str, int | float] | None = None,
+    flags: tuple[str, ...] = (),
+) -> Workload:
     """The workload that the host code of the same file gives ``kernel``.
 
-    ``answers`` are numbers that the user told for names which the file leaves open. Raises NoWorkload with questions
+    ``answers`` are numbers that the user told for names which the file leaves open, ``flags`` those of a command line,
+    which overrule what files say that the program is compiled with. Raises NoWorkload with questions
     and a draft directive where something stays open; never guesses a size.
     """
     if kernel.damage:
         raise NoWorkload(f"`{kernel.name}` cannot be read: {kernel.damage}", line=kernel.line)
-    unit = unit_of(document, kernel)
+    unit = unit_of(document, kernel, flags)
     read = unit.kernel(kernel)
     if read is None:
         message = f"`{kernel.name}` stands in a branch of `#if` that is not compiled; write a directive above it"

@@ -88,8 +88,8 @@ def compiled_twin(document: Document, kernel: Kernel) -> Kernel:
     return next((one for one in twins if unit.kernel(one) is not None), kernel)
 
 
-def unit_of(document: Document, kernel: Kernel) -> Unit:
-    """The program that launches ``kernel``, as one document.
+def unit_of(document: Document, kernel: Kernel, flags: tuple[str, ...] = ()) -> Unit:
+    """The program that launches ``kernel``, as one document. ``flags`` are those of a command line.
 
     It is the document's own file where that has a ``main``; else a source file with a ``main`` that includes it; else
     the one source file with a ``main`` in its folder (or a folder above, within the workspace). Other sources of the
@@ -98,7 +98,7 @@ def unit_of(document: Document, kernel: Kernel) -> Unit:
     files = _files(document, kernel.name)
     parts = sorted(frozenset[str]().union(*(closure(path) for path in files)))
     stamps = tuple(stamp(path) for path in parts)
-    return _unit(document, files, stamps, tuple(build_flags(files[0]).values()), include_folders(files[0]))
+    return _unit(document, files, stamps, tuple(build_flags(files[0], flags).values()), include_folders(files[0]))
 
 
 @functools.lru_cache(maxsize=8)
