@@ -31,7 +31,6 @@ _HEADERS = frozenset((".cuh", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"))
 _SOURCES = (".cu", ".cuh")
 _SYSTEM = ("/usr/include", "/usr/lib", "/usr/local/include")
 _LAUNCHERS = frozenset(("ccache", "sccache", "distcc", "icecc", "env", "time"))
-_LONGEST_FILE = 1 << 20
 
 
 @frozen
@@ -60,7 +59,12 @@ class Built:
 class _Entry:
     file: Path
     folder: Path
-    arguments: tuple[str, ...]
+    told: Any
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line. It is taken apart for the entry that is asked for alone: a database has thousands."""
+        return _words(self.told)
 
 
 def built_as(path: str) -> Built:
@@ -124,11 +128,16 @@ def _entry(told: Any, beside: Path) -> _Entry | None:
     arguments = told.get("arguments", told.get("command"))
     if not isinstance(folder, str) or "\0" in folder:
         return None
-    if not name.lower().endswith(_SOURCES) and "nvcc" not in str(arguments)[:_LONGEST_FILE]:
+    if not name.lower().endswith(_SOURCES) and not _is_of_nvcc(arguments):
         return None
-    words = _words(arguments)
     place = Path(os.path.normpath(beside / folder))
-    return _Entry(Path(os.path.normpath(place / name)), place, words) if words else None
+    return _Entry(Path(os.path.normpath(place / name)), place, arguments)
+
+
+def _is_of_nvcc(arguments: Any) -> bool:
+    """Whether a command line is nvcc's at a glance."""
+    first = arguments[:1] if isinstance(arguments, list) else [arguments]
+    return any(isinstance(word, str) and "nvcc" in word for word in first)
 
 
 def _words(arguments: Any) -> tuple[str, ...]:
@@ -153,13 +162,13 @@ def _of(file: Path, entries: Sequence[_Entry]) -> _Entry | None:
         if (entry := _named(source, entries)) is not None:
             return entry
     beside = (entry for entry in entries if entry.file.parent.name == file.parent.name)
-    return next((entry for entry in beside if _real(entry.file.parent) == file.parent), None)
+    return next((entry for entry in beside if entry.words and _real(entry.file.parent) == file.parent), None)
 
 
 def _named(file: Path, entries: Sequence[_Entry]) -> _Entry | None:
     """Of several entries of one file the first that nvcc compiles, or the first."""
-    found = [entry for entry in entries if entry.file.name == file.name and _real(entry.file) == file]
-    return next((entry for entry in found if _compiler(entry.arguments)[0].startswith("nvcc")), (*found, None)[0])
+    found = [entry for entry in entries if entry.file.name == file.name and entry.words and _real(entry.file) == file]
+    return next((entry for entry in found if _compiler(entry.words)[0].startswith("nvcc")), (*found, None)[0])
 
 
 def _compiler(words: tuple[str, ...]) -> tuple[str, int]:
@@ -170,8 +179,8 @@ def _compiler(words: tuple[str, ...]) -> tuple[str, int]:
 
 
 def _taken(entry: _Entry, database: Path) -> Taken:
-    words = entry.arguments[_compiler(entry.arguments)[1] + 1 :]
-    found = taken(words, entry.folder)
+    words = entry.words
+    found = taken(words[_compiler(words)[1] + 1 :], entry.folder)
     return Taken(tuple(flag for flag in found.flags if not _is_idle(flag)), found.left_out)
 
 

@@ -120,6 +120,22 @@ def test_a_broken_one_gives_nothing_and_says_so(tmp_path: Path, text: str | byte
         assert str(where) in found.problem and found.problem == entries_of(where)
 
 
+def test_lists_within_lists_where_a_command_should_be(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    where = told(tmp_path)
+    deep = "[" * 900 + "]" * 900
+    where.write_text(f'[{{"file": "x.cpp", "arguments": {deep}}}, {{"file": "../src/k.cu", "arguments": {deep}}}]')
+    assert built_as(str(file)).flags == ()
+
+
+def test_a_source_of_another_kind_that_nvcc_compiles(tmp_path: Path) -> None:
+    project(tmp_path)
+    other = tmp_path / "src" / "k.cpp"
+    other.write_text(KERNEL)
+    told(tmp_path, entry(other, "nvcc -x cu -DTILE=4 k.cpp"))
+    assert built_as(str(other)).flags == ("-DTILE=4",)
+
+
 def test_a_huge_one_is_not_read(tmp_path: Path) -> None:
     file = project(tmp_path)
     where = tmp_path / "compile_commands.json"
