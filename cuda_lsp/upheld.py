@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent.source.kernel import Kernel
-from cuda_lsp.contradicting import contradicts
+from cuda_lsp.contradicting import FORETELL, contradicts
 from cuda_lsp.facts.counts import Counted
 from cuda_lsp.ruling import selection
 from cuda_lsp.server import CudaServer
@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # the rules take long to import, and the server's start must 
 
 def upheld(server: CudaServer, snapshot: Snapshot, kernel: Kernel, findings: Sequence[Finding]) -> list[Finding]:
     """The findings that counting does not contradict, and those that are made from the counts, in text order."""
+    foretold = any(finding.rule in FORETELL for finding in findings)
+    if not foretold and kernel.qualified_name not in server.counts.telling(snapshot):
+        return list(findings)  # at every key: whether counts are of this text is found by reading all of it
     known = server.counts.of(snapshot, kernel)
     if known is None or not known[1] or known[0].counts is None:
         return list(findings)
