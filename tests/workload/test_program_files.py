@@ -1,5 +1,6 @@
 """A kernel's workload where the program is more than one file: headers, linked sources, branches of ``#if``, flags."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from agent.source.document import parse, read
 from agent.workload.describe import origin
 from agent.workload.errors import NoWorkload
 from agent.workload.find import find_workload
+from agent.workload.joined.files import sources
 from agent.workload.settings import Settings
 from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
@@ -246,3 +248,10 @@ __global__ void twice(double a[][Y], double (*b)[Y], double* c[4], int n) { a[th
     workload = found(tmp_path, {"main.cu": source}, "main.cu")
     assert [size.name for size in workload.sizes] == ["X"], "the kernel is compiled with the length of a row"
     assert [(one.dtype, one.extent.evaluate({"X": 2})) for one in workload.buffers] == [("f64", 60), ("f64", 60)]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_among_the_sources_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text("int main() {}\n")
+    os.mkfifo(tmp_path / "b.cu")
+    assert sources(tmp_path) == (str(tmp_path / "a.cu"),)

@@ -49,7 +49,8 @@ def sources(folder: Path) -> tuple[str, ...]:
         depth = len(Path(here).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if name not in _SKIPPED and name[0] != "." and depth < MAX_DEPTH)
         entries += len(files) + len(folders)
-        found += [str(Path(here, name)) for name in sorted(files) if Path(name).suffix in SOURCES]
+        named = [Path(here, name) for name in sorted(files) if Path(name).suffix in SOURCES]
+        found += [str(path) for path in named if path.is_file()]  # who opens a pipe waits for its other end
         if entries > MAX_ENTRIES or len(found) > MAX_FILES:
             return ()
     return tuple(found)

@@ -165,10 +165,10 @@ def _is_part(path: str, above: Path) -> bool:
     """Whether a source in ``above`` includes a file, or one beside it: then the file's folder is a part of it."""
     parts = {Path(path).parent}
     try:
-        beside = [str(source) for source in above.iterdir() if source.suffix in SOURCES][:MAX_FILES]
+        beside = [str(source) for source in above.iterdir() if source.suffix in SOURCES and source.is_file()]
     except OSError:
         return False
-    return any(parts & {Path(one).parent for one in closure(source)} for source in beside)
+    return any(parts & {Path(one).parent for one in closure(source)} for source in beside[:MAX_FILES])
 
 
 def _linked(root: str, own: str, programs: list[str]) -> tuple[str, ...]:
