@@ -84,7 +84,10 @@ def _compile(
     if kept is None:
         kept = _result(pool.compile_program(request, cancelled), part, options, compiler, key)
         cache.put(key, kept)
-    return evolve(kept, diagnostics=(*_flag_warnings(flags, where, part.path), *kept.diagnostics))
+    told = evolve(kept, diagnostics=(*_flag_warnings(flags, where, part.path), *kept.diagnostics))
+    if isinstance(told, CompileFailure) and where.outside:  # what it lacks may be there
+        return evolve(told, message=f"{told.message}; {_unread(where.outside[0])}")
+    return told
 
 
 def _result(
@@ -161,15 +164,15 @@ def _said(diagnostic: Diagnostic) -> str:
 
 
 def _flag_warnings(flags: Flags, where: includes.Search, path: str) -> tuple[Diagnostic, ...]:
-    outside = tuple(
-        Diagnostic(
-            "warning", path, 0,
-            f"include folder {folder} lies outside the workspace and is not read; "
-            "add it to the environment variable CUDA_LSP_INCLUDE_PATH to allow it",
-        )
-        for folder in where.outside
-    )  # fmt: skip
+    outside = tuple(Diagnostic("warning", path, 0, _unread(folder)) for folder in where.outside)
     return (*flags.warnings(), *outside)
+
+
+def _unread(folder: Path) -> str:
+    return (
+        f"include folder {folder} lies outside the workspace and is not read; "
+        "add it to the environment variable CUDA_LSP_INCLUDE_PATH to allow it"
+    )
 
 
 def _key(

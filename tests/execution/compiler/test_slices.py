@@ -274,3 +274,11 @@ def test_a_header_forced_by_a_flag_is_checked_and_moves_no_line(tmp_path: Path) 
     (error,) = failed(part, Options(flags=("-include", "first.h"))).diagnostics
     assert (error.line, error.message) == (2, 'identifier "y" is undefined')
     assert failed(part, Options(flags=("-include", "/etc/passwd"))).kind == "refused"
+
+
+def test_a_folder_that_may_not_be_read_is_named_where_something_is_lacking(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    path, options = str(tmp_path / "project" / "k.cu"), Options(flags=("-I", str(tmp_path)))
+    lacking = failed(HandSlice("__global__ void k(int* x) { *x = deep(); }", ("k",), path=path), options)
+    assert '"deep" is undefined' in lacking.message and "CUDA_LSP_INCLUDE_PATH" in lacking.message
+    assert built(HandSlice("__global__ void k(int* x) { *x = 1; }", ("k",), path=path), options)
