@@ -84,7 +84,7 @@ def _through(trial: Trial, progress: Callable[[GateResult], None] | None, secret
         start = monotonic()
         with drawing(secret, gate.name):
             last = undecided(trial, "cancelled") if cancelled() else _ruling(gate, trial)
-        if last.outcome == UNDECIDED and last.reason == "cancelled" and cancelled():
+        if last.outcome == UNDECIDED and last.reason.startswith("cancelled") and cancelled():
             last = evolve(last, reason=ended(trial.prepared.setting))
         trial = last.trial
         results.append(result(gate, last, monotonic() - start))

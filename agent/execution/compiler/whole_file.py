@@ -44,7 +44,7 @@ def check_file(
         includes.check_host(text, document.path, translate(options.flags).includes)
     except includes.Refused as refusal:
         return CompileFailure("refused", str(refusal))
-    with tempfile.TemporaryDirectory(prefix="cuda-lsp-") as name:
+    with tempfile.TemporaryDirectory(prefix="cuda-lsp-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         own = Path(document.path).absolute()
         source = folder / (own.name if own.suffix else f"{own.name}.cu")
@@ -56,7 +56,7 @@ def check_file(
         # nvcc runs in the document's folder, so that relative -I flags mean what they mean to the user.
         where = own.parent if own.parent.is_dir() else folder
         try:
-            code, output = _run(command, where, seconds, cancelled)
+            code, output = _run(command, where, folder, seconds, cancelled)
         except process.ChildTimeout:
             return CompileFailure("timeout", f"nvcc did not finish within {seconds:g} s")
         except process.ChildCancelled:
@@ -84,13 +84,17 @@ def kept_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _run(command: list[str], folder: Path, seconds: float, cancelled: Callable[[], bool]) -> tuple[int, str]:
-    """Exit code and output. nvcc starts other programs: all of them end with it."""
+def _run(
+    command: list[str], folder: Path, scratch: Path, seconds: float, cancelled: Callable[[], bool]
+) -> tuple[int, str]:
+    """Exit code and output. nvcc starts other programs: all of them end with it. What it puts aside, and leaves there
+    where it is ended, goes to ``scratch``."""
+    aside = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(scratch))
     with (
         tempfile.TemporaryFile() as output,
         subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            env=process.scrubbed(os.environ) | _host_compiler(), start_new_session=True,
+            env=process.scrubbed(os.environ) | _host_compiler() | aside, start_new_session=True,
         ) as running,
     ):  # fmt: skip
         try:

@@ -1,5 +1,6 @@
 """From a real file to a build: slicer and compiler together, and whole files with nvcc."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,13 @@ def test_no_nvcc_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outputs_and_architectures_of_the_users_command_are_left_out() -> None:
     given = ("-O3", "-o", "a.out", "-arch=sm_70", "-gencode", "arch=compute_70,code=sm_70", "-lcublas", "-DN=3", "-c")
     assert kept_flags(given) == ("-O3", "-DN=3")
+
+
+@pytest.mark.usefixtures("nvcc")
+def test_nvcc_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", "/nowhere")  # nvcc would put aside there, and fail
+    assert not isinstance(check_file(parse(b"__global__ void k() {}\n", "a.cu"), Options()), CompileFailure)
+    ended = check_file(parse(b"#include <vector>\n__global__ void k() {}\n", "a.cu"), Options(), seconds=0.05)
+    assert isinstance(ended, CompileFailure) and ended.kind == "timeout"
+    assert list(tmp_path.iterdir()) == []
