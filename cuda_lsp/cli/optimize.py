@@ -161,6 +161,8 @@ def command(
     elif problem or (diff_only and code == Exit.BROKEN):
         raise CommandError(code, outcome.message)
     elif diff_only:
+        if not outcome.proposals:
+            click.echo(line("result", f"{outcome.reason}: {outcome.message}"), err=True)
         click.echo(outcome.proposals[0].diff if outcome.proposals else "", nl=False)
     else:
         _show(outcome)

@@ -89,3 +89,12 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, state: Path) -> None:
 
 def _judged(state: Path) -> bool:
     return any('"judged"' in path.read_text() for path in state.rglob("*.jsonl"))
+
+
+def test_no_diff_is_said_with_its_reason(tmp_path: Path) -> None:
+    file = tmp_path / "set.cu"
+    file.write_text(
+        "__global__ void one(int* x) { *x = 1; }\nint main() { int* x; cudaMalloc(&x, 4); one<<<1, 1>>>(x); }\n"
+    )
+    done = run("optimize", str(file), "--diff", "--rounds", "1")
+    assert (done.returncode, done.stdout) == (1, "") and "no rewrite" in done.stderr, done.stderr
