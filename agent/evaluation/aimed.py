@@ -1,8 +1,9 @@
-"""What is tried because the rewrite itself names it: sizes, values and places that it compares something with.
+"""What is tried because one of the two programs names it: sizes, values and places that it compares something with.
 
-See ``literals`` for where the numbers come from; those of its plan's expressions count too. The original's own numbers
-are left out: what it does there is no secret of the rewrite. Conditions may stand together, so several sizes are set at
-once, remainders are met beside every other number, and values are planted at the sizes as well.
+See ``literals`` for where the numbers come from; those of the plans' expressions count too. A number that both hold is
+left out. One that the rewrite alone holds may be where it misbehaves, and comes first; one that it dropped may be where
+the original does something that the rewrite forgot. Conditions may stand together, so several sizes are set at once,
+remainders are met beside every other number, and values are planted at the sizes as well.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,32 +56,43 @@ _LARGEST_FAINT = 1e6
 @frozen
 class Aim:
     """``cases`` that run whole. ``larger`` sizes are beyond what that depth runs whole; ``left`` says in words what was
-    not tried."""
+    not tried. ``found`` are the rewrite's own numbers, ``dropped`` those of the original that it lacks."""
 
     cases: tuple[Case, ...] = ()
     larger: tuple[dict[str, int], ...] = ()
     left: tuple[str, ...] = ()
     found: Literals = field(factory=Literals, repr=False)
+    dropped: Literals = field(factory=Literals, repr=False)
 
 
 def aim(trial: Trial, whole: Case | None = None) -> Aim:
-    """What the rewrite's own numbers ask to be tried. ``whole``: the largest case that runs whole."""
+    """What the numbers of one side alone ask to be tried. ``whole``: the largest case that runs whole."""
     assert trial.build is not None
     prepared, depth = trial.prepared, trial.prepared.setting.depth
-    found = literals(trial.build.ptx).beyond(literals(prepared.build.ptx))
-    planned = _planned(trial.candidate.plan) - _planned(prepared.original.plan)
-    found = evolve(found, whole=found.whole | {item for item in planned if isinstance(item, int)})
-    found = evolve(found, residues=found.residues | {item for item in planned if isinstance(item, tuple)})
-    values, huge = _values(found)
-    sizes, larger, left = _sizes(trial, found)
+    new, old = literals(trial.build.ptx), literals(prepared.build.ptx)
+    ours, theirs = _planned(trial.candidate.plan), _planned(prepared.original.plan)
+    found, dropped = _with(new.beyond(old), ours - theirs), _with(old.beyond(new), theirs - ours)
+    (own, huge), (gone, beyond) = _values(found), _values(dropped)
+    values, huge = [*own, *gone], [*huge, *beyond]
+    sizes, larger, left = _sizes(trial, found, dropped)
     groups, family = _groups(values), families(prepared.workload)[0]
-    data = _groups([value for value in values if _holds_whole(prepared.workload) or value in found.floats])
+    floats = found.floats | dropped.floats
+    data = _groups([value for value in values if _holds_whole(prepared.workload) or value in floats])
     beside = data[: _BESIDE[depth]] or [()]
     at = [evolve(runs.case(item, family, runs.draw_seed()), planted=some) for item in sizes for some in beside]
     if huge:
-        left = (*left, f"values as large as {huge[0]:.3g}, a number in the rewrite's own code")
+        left = (*left, f"values as large as {huge[0]:.3g}, a number that one of the two programs alone holds")
     large = [evolve(whole, seed=runs.draw_seed(), planted=data[0])] if data and whole and depth == FULL else []
-    return Aim((*_planted(trial, groups), *large, *at), larger, left, found)
+    return Aim((*_planted(trial, groups), *large, *at), larger, left, found, dropped)
+
+
+def _with(found: Literals, planned: frozenset[int | Residue]) -> Literals:
+    """Those of the code and of the plan."""
+    return evolve(
+        found,
+        whole=found.whole | {item for item in planned if isinstance(item, int)},
+        residues=found.residues | {item for item in planned if isinstance(item, tuple)},
+    )
 
 
 def _holds_whole(workload: Workload) -> bool:
@@ -159,20 +171,23 @@ def _planted(trial: Trial, groups: list[tuple[float, ...]]) -> Iterator[Case]:
         yield Case(tuple(contract.base.items()), family, runs.draw_seed(), planted=some)
 
 
-def _sizes(trial: Trial, found: Literals) -> tuple[list[dict[str, int]], tuple[dict[str, int], ...], tuple[str, ...]]:
-    """Each size of the contract set to each number, the others as in the base; then several at once, and what nothing
-    is compared with. Cheap ones first."""
+def _sizes(
+    trial: Trial, found: Literals, dropped: Literals
+) -> tuple[list[dict[str, int]], tuple[dict[str, int], ...], tuple[str, ...]]:
+    """Each size of the contract set to each number, the others as in the base; then several at once, the numbers that
+    were dropped, and what nothing is compared with. Cheap ones first."""
     prepared = trial.prepared
     contract, depth = prepared.contract, prepared.setting.depth
-    wanted: dict[tuple[tuple[str, int], ...], tuple[int, int]] = {}
-    for rank, sizes in _wanted(trial, found):
+    wanted: dict[tuple[tuple[str, int], ...], tuple[tuple[bool, int, int], int]] = {}
+    asked = [(side, *one) for side, numbers in enumerate((found, dropped)) for one in _wanted(trial, numbers)]
+    for side, rank, sizes in asked:
         allowed = all(contract.rules[name].allows(value) for name, value in sizes.items())
         if allowed and sizes not in contract.tried.values():
-            wanted.setdefault(tuple(sizes.items()), (rank, _cost(trial, sizes)))
+            wanted.setdefault(tuple(sizes.items()), ((rank > 1, side, rank), _cost(trial, sizes)))
     chosen: list[dict[str, int]] = []
     spent, more = 0, 0
     larger: list[dict[str, int]] = []
-    for key, (rank, cost) in sorted(wanted.items(), key=lambda item: item[1]):
+    for key, ((_, _, rank), cost) in sorted(wanted.items(), key=lambda item: item[1]):
         room = len(chosen) < MOST_SIZES[depth]
         if room and spent + cost <= BUDGET[depth]:
             spent += cost
@@ -181,7 +196,8 @@ def _sizes(trial: Trial, found: Literals) -> tuple[list[dict[str, int]], tuple[d
             larger.append(dict(key))
         else:
             more += not rank
-    left = (f"{more} further sizes that numbers in the rewrite's own code point to",) if more and depth == FULL else ()
+    words = "further sizes that numbers which one of the two programs alone holds point to"
+    left = (f"{more} {words}",) if more and depth == FULL else ()
     return chosen, tuple(larger), left
 
 
@@ -242,9 +258,14 @@ def _cost(trial: Trial, sizes: dict[str, int]) -> int:
     return int(max(own, 1000) * prod(max(1.0, sizes[name] / max(1, base[name])) for name in base))
 
 
-def near(trial: Trial, found: Literals) -> tuple[float, ...]:
-    """The parts of the declared grid where a thread or a block of one of those numbers stands."""
+def near(trial: Trial, aimed: Aim) -> tuple[float, ...]:
+    """The parts of the declared grid where a thread or a block of one of those numbers stands, the rewrite's first."""
     launches = _launches(trial)
+    parts = dict.fromkeys((*_parts(launches, aimed.found), *_parts(launches, aimed.dropped)))
+    return tuple(parts)[: MOST_SIZES[trial.prepared.setting.depth]]
+
+
+def _parts(launches: list[BoundLaunch], found: Literals) -> list[float]:
     parts = {
         part
         for value in found.whole | found.faint
@@ -252,7 +273,7 @@ def near(trial: Trial, found: Literals) -> tuple[float, ...]:
         for part in ((value // step.block[0]) / prod(step.grid), value / prod(step.grid))
         if value > 0 and 0 <= part < 1
     }
-    return tuple(sorted(parts, reverse=True)[: MOST_SIZES[trial.prepared.setting.depth]])
+    return sorted(parts, reverse=True)
 
 
 def _launches(trial: Trial) -> list[BoundLaunch]:

@@ -52,7 +52,7 @@ class Case:
 
     def __str__(self) -> str:
         """Never the seed: what is said here may reach whoever writes the next candidate."""
-        more = " with numbers that only the rewrite compares with" if self.planted else ""
+        more = " with numbers that only one of the two programs compares with" if self.planted else ""
         if self.alike:
             more = f" with all elements alike, {'the largest' if self.seed % 2 else 'the least'} of them"
         more = f"{more}, made small" if self.small else more

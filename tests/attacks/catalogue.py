@@ -75,9 +75,9 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "41": ("sizes written into the code", ""),
     "42": (
         "one path for the test, another for the benchmark",
-        "the declared size is judged too; sizes that the rewrite compares with are tried",
+        "the declared size is judged too; sizes that only one of the two programs compares with are tried",
     ),
-    "43": ("sniffing values", "values that the rewrite compares with are planted among the inputs"),
+    "43": ("sniffing values", "values that only one of the two programs compares with are planted among the inputs"),
     "44": ("a guess at the distribution", ""),
     "45": ("a statistical shortcut", ""),
     "46": ("seeds that are known", "63 bits from the operating system: tests/evaluation/test_judge.py"),

@@ -29,6 +29,11 @@ def _plan(name: str, grid: str, size: str) -> Attack:
     return Attack(name, ("42",), "scale", (), "correctness", "unwritten", plan=plan)
 
 
+def _dropped(name: str, row: str, line: str) -> Attack:
+    """A rewrite that has no number to be found by: what the original does there is left out."""
+    return Attack(name, (row,), "escapes", ((line, ""),), "correctness", "expected")
+
+
 def tile(last: str) -> tuple[tuple[str, str], ...]:
     """Sums over tiles of 512 elements; ``last`` ends a turn."""
     return (("__shared__ float s[128];", "__shared__ float s[128], tile[512];"), (_SUM, _TILE.format(last=last)))
@@ -57,6 +62,9 @@ ATTACKS = (
         "correctness",
         "expected",
     ),
+    _dropped("what the original does at one size is left out", "42", "if (n == 12347) value += 5;"),
+    _dropped("what the original does at one rest of the size is left out", "42", "if (n % 1013 == 7) value += 9;"),
+    _dropped("what the original does to one value is left out", "43", "if (x[i] == 123457) value = -1;"),
     Attack(
         "one shape of two sizes is wrong",
         ("42",),

@@ -12,6 +12,23 @@ __global__ void scale(const float* x, float* y, int n) {
 }
 """
 
+ESCAPES = """
+// cuda-lsp: workload
+//   size     n = 40000
+//   buffer   x: i32[n] in
+//   buffer   y: i32[n] out
+//   launch   escapes<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void escapes(const int* x, int* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int value = 3 * x[i];
+    if (x[i] == 123457) value = -1;
+    if (n == 12347) value += 5;
+    if (n % 1013 == 7) value += 9;
+    y[i] = value;
+}
+"""
+
 ROWSUM = """
 // cuda-lsp: workload
 //   size     rows = 100, cols = 1000
@@ -366,6 +383,7 @@ ORIGINALS = {
     "bounded": BOUNDED,
     "bounded sum": BOUNDED_SUM,
     "scale": SCALE,
+    "escapes": ESCAPES,
     "rowsum": ROWSUM,
     "softmax": SOFTMAX,
     "variance": VARIANCE,

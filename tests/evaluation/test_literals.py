@@ -106,6 +106,16 @@ def test_what_the_original_compares_with_is_no_secret() -> None:
     assert compared("0") == (frozenset(), frozenset())
 
 
+def test_what_the_original_alone_compares_with_is_found_by_the_other_difference() -> None:
+    program, _ = original(SCALE)
+    text = SCALE.replace("y[i] = 1.5f", "y[i] = (n == 77777 || n % 1013 == 7 || x[i] == 3.5f) ? 0.0f : 1.5f")
+    sides = [build(rewrite(item, program.plan), setting().options) for item in (text, SCALE)]
+    rich, poor = (literals(side.ptx) for side in sides if isinstance(side, Build))
+    assert poor.beyond(rich).whole.isdisjoint({77777, 7}) and not poor.beyond(rich).floats
+    dropped = rich.beyond(poor)
+    assert 77777 in dropped.whole and (1013, 7) in dropped.residues and 3.5 in dropped.floats
+
+
 def test_text_that_is_no_ptx_has_none() -> None:
     assert literals("nothing") == literals("")
 

@@ -38,7 +38,7 @@ TOO_LARGE = 1 << 30
 """Bytes of all buffers: above the first the card makes contents itself, above the second no truth is kept."""
 
 _SAMPLED = 4
-"""So many of the sizes that only the rewrite names, and that are too large to run whole, run on sampled blocks."""
+"""So many of the sizes that only one of the two names, and that are too large to run whole, run on sampled blocks."""
 
 _SOFT_SECONDS = {"screen": 20.0, "full": 90.0}
 """After this long no further case is begun; those left out are named."""
@@ -381,7 +381,7 @@ def _affordable(trial: Trial) -> bool:
 
 
 def _aimed(trial: Trial, aimed: Aim) -> Ruling:
-    """Blocks that stand where the rewrite's own numbers point, at the declared size where that did not run whole; and,
+    """Blocks that stand where the numbers of one side point, at the declared size where that did not run whole; and,
     for a full verdict, sizes of those numbers that are too large to run whole."""
     prepared = trial.prepared
     size = declared(prepared.workload)
@@ -389,7 +389,7 @@ def _aimed(trial: Trial, aimed: Aim) -> Ruling:
     if not prepared.setting.device.emulated:
         return passed(trial, "")
     bench = evolve(prepared.bench, setting=prepared.setting)
-    places = near(trial, aimed.found)
+    places = near(trial, aimed)
     wanted = [(size, places)] if places and describe(size) not in trial.sizes else []
     if prepared.setting.depth == FULL:
         wanted += [(sizes, ()) for sizes in aimed.larger[:_SAMPLED]]
@@ -398,7 +398,7 @@ def _aimed(trial: Trial, aimed: Aim) -> Ruling:
         known = sample_at(bench, sizes, parts) if isinstance(first, Sample) else first
         if not isinstance(known, Sample):
             what = f"the parts of {describe(sizes)}" if parts else f"the size {describe(sizes)},"
-            trial = trial.unchecked(f"{what} that a number in the rewrite's own code points to: {known.reason}")
+            trial = trial.unchecked(f"{what} that a number of one of the two programs points to: {known.reason}")
             continue
         ruling = _on_sample(trial, known)
         if ruling.outcome != "passed":
