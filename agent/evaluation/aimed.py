@@ -34,6 +34,8 @@ BUDGET = {"screen": 5_000_000, "full": 100_000_000}
 MOST_VALUES = 16
 """Numbers planted in one run: more of them would each be too rare."""
 
+MOST_RARE = 32
+
 _RUNS = {"screen": 1, "full": 4}
 
 _ALIKE = 64.0
@@ -83,7 +85,20 @@ def aim(trial: Trial, whole: Case | None = None) -> Aim:
     if huge:
         left = (*left, f"values as large as {huge[0]:.3g}, a number that one of the two programs alone holds")
     large = [evolve(whole, seed=runs.draw_seed(), planted=data[0])] if data and whole and depth == FULL else []
+    few = _rare(prepared.workload, found, dropped)
+    large += [evolve(whole, seed=runs.draw_seed(), rare=few)] if few and whole else []
     return Aim((*_planted(trial, groups), *large, *at), larger, left, found, dropped)
+
+
+def _rare(workload: Workload, found: Literals, dropped: Literals) -> tuple[float, ...]:
+    """What one side alone tests floats for being equal to, and ties where the two round in other ways. Among many of
+    them the original itself moves with each unit in the last place, so they are to be few."""
+    if not any(buffer.access is not Access.OUT and is_float(buffer.dtype) for buffer in workload.buffers):
+        return ()
+    sides = [sorted(side.equal, key=abs) for side in (found, dropped)]
+    ties = sorted({value for _, value in found.ties | dropped.ties}, key=abs)
+    values = dict.fromkeys(value for value in (*sides[0], *ties, *sides[1]) if 0 < abs(value) <= LARGEST)
+    return tuple(values)[:MOST_RARE]
 
 
 def _with(found: Literals, planned: frozenset[int | Residue]) -> Literals:

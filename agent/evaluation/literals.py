@@ -37,13 +37,20 @@ _ZERO = frozenset({"xor", "sub", "add", "div", "fma"})
 
 _DIVISORS = range(2, 1 << 20)
 
+_EQUAL = frozenset({"eq", "ne", "equ", "neu"})
+_ROUNDINGS = ("rni", "rmi", "rpi", "rzi")
+_TIES = (0.5, -0.5, 1.5, -1.5, 2.5, -2.5)
+"""Where two ways to round to whole numbers part, of both signs and beside even and odd ones."""
+
 
 @frozen
 class Literals:
     """``whole`` numbers (sizes, indices, integer data) and ``real`` ones (float data); the two overlap. ``residues`` of
     what is compared after a division, as (divisor, rest). ``faint`` and ``faint_real`` are numbers that nothing is
     compared with and that make a result zero. ``floats`` are those of all real ones that are compared as floats, or as
-    the bits of one: the others are whole numbers, and may be sizes."""
+    the bits of one: the others are whole numbers, and may be sizes.
+    ``equal`` are floats that something is tested for being equal to, ``ties`` where a step that rounds to whole numbers
+    has a half, by the way in which it rounds."""
 
     whole: frozenset[int] = frozenset()
     real: frozenset[float] = frozenset()
@@ -51,6 +58,8 @@ class Literals:
     faint: frozenset[int] = frozenset()
     faint_real: frozenset[float] = frozenset()
     floats: frozenset[float] = frozenset()
+    equal: frozenset[float] = frozenset()
+    ties: frozenset[tuple[str, float]] = frozenset()
 
     def beyond(self, other: "Literals") -> "Literals":
         """Those that ``other`` lacks."""
@@ -61,6 +70,8 @@ class Literals:
             self.faint - self.whole - other.whole - other.faint,
             self.faint_real - self.real - other.real - other.faint_real,
             self.floats - other.floats,
+            self.equal - other.equal,
+            self.ties - other.ties,
         )
 
 
@@ -80,6 +91,8 @@ def literals(ptx: str) -> Literals:
         faint=frozenset(_whole(faint)),
         faint_real=frozenset(_real(faint)),
         floats=frozenset(_floats([*numbers, *faint])),
+        equal=frozenset(item for function in module.functions.values() for item in _equal(function)),
+        ties=frozenset(item for function in module.functions.values() for item in _ties(function)),
     )
 
 
@@ -110,6 +123,24 @@ def _of(function: Function) -> Iterator[Number | Residue]:
     for step in function.instructions:
         if step.base in _COMPARE:
             yield from _compared(step, makers)
+
+
+def _equal(function: Function) -> Iterator[float]:
+    makers = _makers(function)
+    for step in function.instructions:
+        if step.base in _COMPARE and _EQUAL & set(step.modifiers) and step.types and step.types[-1].startswith("f"):
+            yield from (item for item in _compared(step, makers) if isinstance(item, float))
+
+
+def _ties(function: Function) -> Iterator[tuple[str, float]]:
+    makers = _makers(function)
+    for step in function.instructions:
+        way = next((item for item in step.modifiers if item in _ROUNDINGS), "")
+        source = step.sources[0] if step.base == "cvt" and way and step.types[-1].startswith("f") else None
+        for tie in _TIES if isinstance(source, Register) else ():
+            assert isinstance(source, Register)
+            found = _back(source, tie, makers, _STEPS)
+            yield from ((way, item) for item in found if isinstance(item, float))
 
 
 def _makers(function: Function) -> Makers:

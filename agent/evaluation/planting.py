@@ -16,6 +16,27 @@ _FREE = ("normal", "uniform", "integers", "index", "image", "bytes")
 """Domains in which any value inside the bounds may stand anywhere."""
 
 
+_RARE = 1024
+"""One in so many: fewer than one lane in a hundred changes with it, which is no noise then (``numeric.FEW``)."""
+
+
+def rare(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: int) -> Bytes:
+    """``data`` of floats with one in 1024 elements replaced by ``values`` that the bounds allow, as they are."""
+    if not is_float(buffer.dtype) or not _free(buffer) or buffer.domain.kind == "bytes":
+        return data
+    low, high = (side if side is not None else far for side, far in ((buffer.low, -LARGEST), (buffer.high, LARGEST)))
+    given = np.array([value for value in values if low <= value <= high], np.float64)
+    if not len(given):
+        return data
+    kind = numpy_dtype(buffer.dtype)
+    chosen, found = from_floats(given, buffer.dtype).view(kind), np.ascontiguousarray(data).view(kind).copy()
+    index = np.arange(len(found), dtype=np.uint64)
+    here = random.below(random.key(seed, 1), index, _RARE) == 0
+    which = random.below(random.key(seed, 2), index, len(chosen)).astype(np.intp)
+    found[here] = chosen[which[here]]
+    return found.view(np.uint8)
+
+
 def planted(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: int) -> Bytes:
     """``data`` with half of its elements replaced by ``values`` that the domain allows, by chance and by turns; of
     structs of any bytes, half of the words."""

@@ -38,8 +38,8 @@ Blocks = Callable[[int], tuple[int, ...]]
 class Case:
     """Sizes, an input family and the seed of its contents. ``lazy`` contents are made page by page, for sizes that do
     not run whole. ``shift`` moves every buffer by that many bytes from a 256-byte boundary. ``planted`` values stand in
-    half of the elements, ``alike`` ones are all the same: the least where the seed is even, the largest where odd.
-    ``small`` floats are near to zero."""
+    half of the elements, ``rare`` ones in few; ``alike`` ones are all the same: the least where the seed is even, the
+    largest where odd. ``small`` floats are near to zero."""
 
     sizes: tuple[tuple[str, int], ...]
     family: str
@@ -49,10 +49,11 @@ class Case:
     planted: tuple[float, ...] = ()
     alike: bool = False
     small: bool = False
+    rare: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         """Never the seed: what is said here may reach whoever writes the next candidate."""
-        more = " with numbers that only one of the two programs compares with" if self.planted else ""
+        more = " with numbers that only one of the two programs compares with" if self.planted or self.rare else ""
         if self.alike:
             more = f" with all elements alike, {'the largest' if self.seed % 2 else 'the least'} of them"
         more = f"{more}, made small" if self.small else more
@@ -90,8 +91,11 @@ def contents(bound: Bound, chosen: Case) -> Contents:
 
 
 def _aimed(buffer: BoundBuffer, data: Bytes, chosen: Case) -> Bytes:
+    seed = chosen.seed ^ zlib.crc32(buffer.name.encode())
     if chosen.planted:
-        return planting.planted(buffer, data, chosen.planted, chosen.seed ^ zlib.crc32(buffer.name.encode()))
+        return planting.planted(buffer, data, chosen.planted, seed)
+    if chosen.rare:
+        return planting.rare(buffer, data, chosen.rare, seed)
     data = planting.small(buffer, data) if chosen.small else data
     return planting.alike(buffer, data, bool(chosen.seed % 2)) if chosen.alike else data
 

@@ -34,6 +34,10 @@ def _dropped(name: str, row: str, line: str) -> Attack:
     return Attack(name, (row,), "escapes", ((line, ""),), "correctness", "expected")
 
 
+def _rounds(name: str, old: str, new: str) -> Attack:
+    return Attack(name, ("43",), "rounds", ((old, new),), "correctness", "expected")
+
+
 def tile(last: str) -> tuple[tuple[str, str], ...]:
     """Sums over tiles of 512 elements; ``last`` ends a turn."""
     return (("__shared__ float s[128];", "__shared__ float s[128], tile[512];"), (_SUM, _TILE.format(last=last)))
@@ -65,6 +69,8 @@ ATTACKS = (
     _dropped("what the original does at one size is left out", "42", "if (n == 12347) value += 5;"),
     _dropped("what the original does at one rest of the size is left out", "42", "if (n % 1013 == 7) value += 9;"),
     _dropped("what the original does to one value is left out", "43", "if (x[i] == 123457) value = -1;"),
+    _rounds("what the original does to one float is left out", "if (x[i] == 12.75f) value = 0.0f;", ""),
+    _rounds("ties round to even numbers", "roundf(x[i])", "rintf(x[i])"),
     Attack(
         "one shape of two sizes is wrong",
         ("42",),

@@ -29,6 +29,21 @@ __global__ void escapes(const int* x, int* y, int n) {
 }
 """
 
+ROUNDS = """
+// cuda-lsp: workload
+//   size     n = 40000
+//   buffer   x: f32[n] in normal
+//   buffer   y: f32[n] out
+//   launch   rounds<<<(n + 255) / 256, 256>>>(x, y, n)
+__global__ void rounds(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float value = roundf(x[i]);
+    if (x[i] == 12.75f) value = 0.0f;
+    y[i] = value;
+}
+"""
+
 ROWSUM = """
 // cuda-lsp: workload
 //   size     rows = 100, cols = 1000
@@ -384,6 +399,7 @@ ORIGINALS = {
     "bounded sum": BOUNDED_SUM,
     "scale": SCALE,
     "escapes": ESCAPES,
+    "rounds": ROUNDS,
     "rowsum": ROWSUM,
     "softmax": SOFTMAX,
     "variance": VARIANCE,

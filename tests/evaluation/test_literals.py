@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agent.evaluation.literals import Literals, literals
-from agent.evaluation.planting import alike, planted, small
+from agent.evaluation.planting import alike, planted, rare, small
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
 from agent.workload.binding import BoundBuffer
@@ -116,6 +116,25 @@ def test_what_the_original_alone_compares_with_is_found_by_the_other_difference(
     assert 77777 in dropped.whole and (1013, 7) in dropped.residues and 3.5 in dropped.floats
 
 
+def test_floats_that_are_tested_for_equality_are_told_from_those_that_are_not() -> None:
+    assert both("(x[i] == 3.5f) ? 0.0f : 1.5f").equal == {3.5}
+    assert 2.25 in both("(2.0f * x[i] + 1.0f != 5.5f) ? 1.0f : 1.5f").equal
+    assert not both("(x[i] > 3.5f) ? 0.0f : 1.5f").equal
+
+
+@pytest.mark.parametrize(
+    ("rounding", "way", "value"),
+    [
+        ("rintf(x[i])", "rni", -1.5),
+        ("floorf(x[i] + 0.5f)", "rmi", 1.0),
+        ("(float)(int)(4.0f * x[i])", "rzi", 0.625),
+        ("ceilf(x[i])", "rpi", 2.5),
+    ],
+)
+def test_halves_of_what_is_rounded(rounding: str, way: str, value: float) -> None:
+    assert (way, value) in both(f"{rounding} + 1.5f").ties
+
+
 def test_text_that_is_no_ptx_has_none() -> None:
     assert literals("nothing") == literals("")
 
@@ -131,6 +150,20 @@ def test_half_of_the_elements_hold_what_was_planted() -> None:
     assert 400 < (found != -1.0).sum() < 600
     assert {np.float32(3.5), np.float32(7.0), np.float32(1.75)} < set(found.tolist())
     assert np.nextafter(np.float32(3.5), np.float32(4.0)) in found
+
+
+def test_rare_values_stand_as_they_are_in_fewer_than_one_element_in_a_hundred() -> None:
+    plain = np.full(40_000, -1.0, np.float32).view(np.uint8)
+    side = BoundBuffer("x", "f32", 40_000, 160_000, Access.IN, Domain("uniform", given=True), -4, 4)
+    found = rare(side, plain, (3.5, 0.5, 12.0), 7).view(np.float32)
+    assert set(found.tolist()) == {-1.0, 3.5, 0.5}
+    assert 0 < (found != -1.0).sum() < 400
+    assert (rare(side, plain, (12.0,), 7) == plain).all()
+    whole = np.zeros(1000, np.int32).view(np.uint8)
+    assert (rare(buffer("i32", Domain("integers")), whole, (3.0,), 7) == whole).all()
+    bits = np.zeros(4_000, np.uint16).view(np.uint8)
+    halved = BoundBuffer("x", "bf16", 4_000, 8_000, Access.IN, Domain("normal"), None, None)
+    assert set(rare(halved, bits, (1.5,), 7).view(np.uint16).tolist()) == {0, 0x3FC0}
 
 
 def test_values_are_planted_among_bf16_and_in_structs_of_any_bytes() -> None:
