@@ -19,6 +19,7 @@ from agent.evaluation.ran import Ran
 from agent.evaluation.setting import FULL
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
 from agent.evaluation.uneven import uneven
+from agent.evaluation.unjudged import unjudged
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Timing, Verdict
 from agent.execution.device import Fault
 from agent.execution.timing import Timer
@@ -200,6 +201,7 @@ def _evidence(trial: Trial, estimated: Estimate | str, races: bool) -> Evidence:
             *trial.not_checked,
             *_unasked(prepared),
             *limits(prepared.workload, trial.beyond, races, built.ptx, sorted(trial.inexact)),
+            *unjudged(prepared.original, trial.candidate, prepared.workload),
             *_one_card(trial),
         ),
         tool=tool(),
