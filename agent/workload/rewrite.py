@@ -42,7 +42,7 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     facts = trace_all(document)
     run = _run(facts, workload, original)
     if not run:
-        return _without_launch(document, workload)
+        return _without_launch(document, workload, facts, original)
     draft = Draft(document, facts, first=next(launches(run)))
     steps = plan_steps(run, draft)
     if draft.questions:
@@ -54,7 +54,7 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     return Plan((*fills, *(_renamed(step, names, numbers) for step in steps)), scratch)
 
 
-def _without_launch(document: Document, workload: Workload) -> Plan:
+def _without_launch(document: Document, workload: Workload, facts: Facts, original: Document | None) -> Plan:
     try:
         kernel = document.kernel(workload.kernel)
     except UnknownKernel as error:
@@ -62,6 +62,7 @@ def _without_launch(document: Document, workload: Workload) -> Plan:
     stated = read_directive(document, kernel)
     if stated is not None:
         return stated.plan
+    _check_reached(document, workload, facts, original)
     for launch in workload.plan.launches():
         held = document.kernel(split_name(launch.kernel)[0])
         if len(held.parameters) != len(launch.arguments):
@@ -71,6 +72,23 @@ def _without_launch(document: Document, workload: Workload) -> Plan:
                 held.line,
             )
     return workload.plan
+
+
+def _check_reached(document: Document, workload: Workload, facts: Facts, original: Document | None) -> None:
+    """Raises WorkloadError where the original's host code reaches its launch and the rewrite's does not."""
+    own = {split_name(launch.kernel)[0].split("::")[-1] for launch in workload.plan.launches()}
+    sites = [site for site in document.launches if site.kernel in own]
+    if not sites or original is None or own & _reached(facts) or not own & _reached(trace_all(original)):
+        return
+    raise WorkloadError(
+        f"the launch of `{sites[0].kernel}` at line {sites[0].line} is not reached from `main` at the sizes that the "
+        "file sets, while the original's is: the rewritten program launches nothing",
+        sites[0].line,
+    )
+
+
+def _reached(facts: Facts) -> set[str]:
+    return {split_name(launch.kernel)[0].split("::")[-1] for launch in launches(tuple(facts.items))}
 
 
 # Which launches

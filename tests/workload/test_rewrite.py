@@ -134,3 +134,11 @@ def test_what_cannot_be_told_in_the_workloads_names_is_refused(change: tuple[str
     with pytest.raises(WorkloadError) as raised:
         plan(ORIGINAL.replace(*change))
     assert words in str(raised.value)
+
+
+def test_a_launch_that_the_rewrite_no_longer_reaches_is_refused() -> None:
+    text = ORIGINAL.replace("    sum<<<", "    if (n < 1000) sum<<<").replace("argc > 1 ? atoi(argv[1]) : 5000", "5000")
+    before = parse(ORIGINAL.encode())
+    with pytest.raises(WorkloadError, match="is not reached from `main`"):
+        plan_of(parse(text.encode()), original(), before)
+    assert plan_of(parse(KERNEL.encode()), original(), before) == original().plan
