@@ -17,6 +17,7 @@ from agent.workload.static.assemble import Draft, launch_roles, launches, plan_s
 from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
 from agent.workload.static.state import Facts
+from agent.workload.static.usage import device_symbols
 from agent.workload.static.values import (
     CopyItem,
     FillItem,
@@ -43,6 +44,7 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     run = _run(facts, workload, original)
     if not run:
         return _without_launch(document, workload, facts, original)
+    _check_symbols(facts, workload, original)
     draft = Draft(document, facts, first=next(launches(run)))
     steps = plan_steps(run, draft)
     if draft.questions:
@@ -85,6 +87,19 @@ def _check_reached(document: Document, workload: Workload, facts: Facts, origina
         "file sets, while the original's is: the rewritten program launches nothing",
         sites[0].line,
     )
+
+
+def _check_symbols(facts: Facts, workload: Workload, original: Document | None) -> None:
+    """Raises WorkloadError where the rewrite's host code fills a device variable that the original does not have."""
+    if original is None:
+        return
+    known = {symbol[0] for symbol in device_symbols(original)} | {buffer.name for buffer in workload.buffers}
+    for name in sorted(set(facts.symbol_contents) - known):
+        raise WorkloadError(
+            f"the rewrite's host code fills `{name}`, which the original does not have: what it holds is not known to "
+            f"the workload, and it would run as zeros. Pass it to the kernel as a pointer, or declare `{name}` in the "
+            "original too and give it a `symbol` line in the directive above its kernel"
+        )
 
 
 def _reached(facts: Facts) -> set[str]:

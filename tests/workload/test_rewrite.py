@@ -142,3 +142,12 @@ def test_a_launch_that_the_rewrite_no_longer_reaches_is_refused() -> None:
     with pytest.raises(WorkloadError, match="is not reached from `main`"):
         plan_of(parse(text.encode()), original(), before)
     assert plan_of(parse(KERNEL.encode()), original(), before) == original().plan
+
+
+def test_a_device_variable_that_only_the_rewrite_fills_is_refused() -> None:
+    text = ORIGINAL.replace("*out = total", "*out = total * w[0]").replace("    sum<<<", "    FILL sum<<<")
+    text = "__constant__ float w[1];\n" + text.replace("FILL", "cudaMemcpyToSymbol(w, h, sizeof(float));")
+    before = parse(ORIGINAL.encode())
+    with pytest.raises(WorkloadError, match="fills `w`, which the original does not have"):
+        plan_of(parse(text.encode()), original(), before)
+    assert plan_of(parse(text.encode()), original(), parse(text.encode())).launches()
