@@ -9,7 +9,7 @@ import pytest
 
 from cuda_lsp.cli import hints as module
 from cuda_lsp.settings import Settings
-from cuda_lsp.terminal.hints.reported import Looked, look
+from cuda_lsp.terminal.hints.reported import Examine, Looked, look
 from tests.cli.hinting import Hints, hints, put
 
 __all__ = ["hints"]
@@ -19,9 +19,9 @@ __all__ = ["hints"]
 def test_the_first_ctrl_c_ends_the_output_after_the_file(
     hints: Hints, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    def interrupted(path: str, settings: Settings) -> Looked:
+    def interrupted(path: str, settings: Settings, examine: Examine | None) -> Looked:
         signal.raise_signal(signal.SIGINT)
-        return look(path, settings)
+        return look(path, settings, examine)
 
     monkeypatch.setattr(module, "look", interrupted)
     put("a.cu")
@@ -35,7 +35,7 @@ def test_the_first_ctrl_c_ends_the_output_after_the_file(
 
 
 def test_a_fault_names_the_file_and_how_to_leave_it_out(hints: Hints, monkeypatch: pytest.MonkeyPatch) -> None:
-    def faulty(path: str, settings: Settings) -> Looked:
+    def faulty(path: str, settings: Settings, examine: Examine | None) -> Looked:
         raise RuntimeError("no such luck")
 
     monkeypatch.setattr(module, "look", faulty)
