@@ -3,11 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from agent.execution.children import gpu_messages as say
 from agent.execution.device import Request
-from agent.execution.gpu.jobs import make_job
 from agent.execution.gpu.runners import MODULE
-from agent.execution.gpu.talking import ask, upload
+from agent.execution.gpu.talking import run_exactly
 from agent.execution.process import Child
 from agent.execution.sanitizing import Sanitized, read_log
 from agent.execution.toolkit import sanitizer
@@ -52,9 +50,7 @@ def _command(program: Path, tool: str, log: Path) -> list[str]:
 
 def _ran(child: Child, request: Request, seconds: float) -> str:
     """Why it could not run; a fault of the program is no such reason, as that is in the report."""
-    job = make_job(request, exact=True)
-    prepared: say.Prepared = child.converse(lambda channel: upload(channel, job, request), seconds, request.cancelled)
-    if prepared.problem:
-        return prepared.problem
-    ran: say.Ran = child.converse(lambda channel: ask(channel, say.Go(), say.Ran), seconds, request.cancelled)
+    ran = run_exactly(child, request, seconds)
+    if isinstance(ran, str):
+        return ran
     return ran.message if ran.kind == "refused" else ""

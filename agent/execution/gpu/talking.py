@@ -4,7 +4,8 @@ from typing import TypeVar
 
 from agent.execution.children import gpu_messages as say
 from agent.execution.device import Request
-from agent.execution.gpu.jobs import contents
+from agent.execution.gpu.jobs import contents, make_job
+from agent.execution.process import Child
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -25,3 +26,13 @@ def upload(channel: Channel, job: say.Job, request: Request) -> say.Prepared:
                 channel.send(chunk)
     reply: say.Prepared = channel.receive(say.Prepared)
     return reply
+
+
+def run_exactly(child: Child, request: Request, seconds: float) -> say.Ran | str:
+    """One job in buffers of exactly its sizes, for a tool that looks on; or why it could not be laid out."""
+    job = make_job(request, exact=True)
+    prepared: say.Prepared = child.converse(lambda channel: upload(channel, job, request), seconds, request.cancelled)
+    if prepared.problem:
+        return prepared.problem
+    ran: say.Ran = child.converse(lambda channel: ask(channel, say.Go(), say.Ran), seconds, request.cancelled)
+    return ran
