@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.evaluation.line_costs import CountedLine, LineCounts
+from agent.evaluation.lines.costs import CountedLine, LineCounts
 
 if TYPE_CHECKING:  # the rules take long to import, and the server's start must not wait for them
     from agent.analysis.rules.counted import Counted as Told

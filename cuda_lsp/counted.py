@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from agent.evaluation.line_costs import bad_lines
+from agent.evaluation.lines.costs import bad_lines
 from agent.source.kernel import Kernel
 from cuda_lsp.contradicting import FORETELL
 from cuda_lsp.diagnostics import lines_by_text

@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, field, frozen
 
-from agent.evaluation import runs, shadows
+from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
 from agent.evaluation.comparators.numeric import fits
-from agent.evaluation.contract import Contract, serious
-from agent.evaluation.probed import hold
+from agent.evaluation.contracts.contract import Contract, serious
+from agent.evaluation.contracts.probed import hold
+from agent.evaluation.oracles import shadows
+from agent.evaluation.oracles.truth import Bench, Variant, moved, outputs, spread
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
-from agent.evaluation.truth import Bench, Variant, moved, outputs, spread
 from agent.evaluation.values import lane_bytes, to_floats
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Bytes, Fault

@@ -41,9 +41,9 @@ from agent.evaluation.comparators.base import LESS, SAME, WRONG
 from agent.evaluation.comparators.numeric import FACTOR, GROSS
 from agent.evaluation.declared import Sample, judge_sample, sample_at
 from agent.evaluation.draws import draw_seed, drawing
+from agent.evaluation.oracles.truth import Bench, Truth, disagreements, patient, truth
 from agent.evaluation.runs import Case
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.truth import Bench, Truth, disagreements, patient, truth
 from agent.execution.compiler.result import Build
 from agent.workload.program import Program
 

@@ -15,11 +15,11 @@ from attrs import evolve, field, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import SAME, Comparison
+from agent.evaluation.oracles.truth import Bench, Truth, disagreements, expected_of, moved, outputs
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at
-from agent.evaluation.truth import Bench, Truth, disagreements, expected_of, moved, outputs
 from agent.evaluation.values import lane_bytes
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Digest, Parts, ReadsParts

@@ -10,15 +10,15 @@ from attrs import evolve, frozen
 from agent.evaluation.comparators.base import LESS, Errors, worst
 from agent.evaluation.deadline import ended
 from agent.evaluation.draws import drawing, fresh_root
-from agent.evaluation.estimate import Estimate, estimate, moved_counters, speed
+from agent.evaluation.estimates.estimate import Estimate, estimate, moved_counters, speed
+from agent.evaluation.estimates.uneven import uneven
 from agent.evaluation.gates import gates
 from agent.evaluation.limits import limits
-from agent.evaluation.measurement import evidence_of, measured_speed
+from agent.evaluation.measures.measurement import evidence_of, measured_speed
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ran import Ran
 from agent.evaluation.setting import FULL
 from agent.evaluation.trial import FAILED, UNDECIDED, Gate, Ruling, Trial, result, undecided
-from agent.evaluation.uneven import uneven
 from agent.evaluation.unjudged import unjudged
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Timing, Verdict
 from agent.execution.device import Fault

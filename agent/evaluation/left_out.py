@@ -3,7 +3,7 @@ should have changed, and each plan its own."""
 
 from math import prod
 
-from agent.evaluation.contract import serious
+from agent.evaluation.contracts.contract import serious
 from agent.evaluation.declared import OWN
 from agent.execution.device import Answer
 from agent.workload.binding import Bound, BoundFill, BoundLaunch

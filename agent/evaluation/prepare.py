@@ -5,22 +5,23 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from agent.evaluation import runs, shadows
-from agent.evaluation.contract import Contract, find_contract, place
-from agent.evaluation.counting import recipes
+from agent.evaluation import runs
+from agent.evaluation.contracts.contract import Contract, find_contract, place
+from agent.evaluation.contracts.probed import ShortExtent
+from agent.evaluation.contracts.selftest import SelfTest, selftest
 from agent.evaluation.deadline import ended
 from agent.evaluation.declared import Sample, Unsampled, sample, sample_above
 from agent.evaluation.draws import drawing
-from agent.evaluation.estimate import Estimate, Headroom, estimate
-from agent.evaluation.probed import ShortExtent
-from agent.evaluation.promotion import Refused, promote_options, promote_slice
+from agent.evaluation.estimates.counting import recipes
+from agent.evaluation.estimates.estimate import Estimate, Headroom, estimate
+from agent.evaluation.oracles import shadows
+from agent.evaluation.oracles.promotion import Refused, promote_options, promote_slice
+from agent.evaluation.oracles.refuting import doubt
+from agent.evaluation.oracles.truth import Bench, Truth, outputs, truth
 from agent.evaluation.ptx import Traits, traits
-from agent.evaluation.refuting import doubt
 from agent.evaluation.runs import Case
-from agent.evaluation.selftest import SelfTest, selftest
 from agent.evaluation.setting import Setting, checker
 from agent.evaluation.sizes import Sizes, bound_at
-from agent.evaluation.truth import Bench, Truth, outputs, truth
 from agent.evaluation.verdict import IN_PYTORCH, Baseline
 from agent.execution.compiler import build, compile_slice
 from agent.execution.compiler.result import Build, CompileFailure, Options

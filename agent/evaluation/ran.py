@@ -8,9 +8,9 @@ from attrs import field, frozen
 
 from agent.evaluation.comparators import Comparison
 from agent.evaluation.comparators.base import SAME, worst
+from agent.evaluation.oracles.truth import Truth
 from agent.evaluation.runs import Case, Contents
 from agent.evaluation.sizes import describe
-from agent.evaluation.truth import Truth
 from agent.execution.device import Answer, Bytes, Recipe
 
 HASHED = 64 << 20

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 
-from agent.evaluation import planting
+from agent.evaluation.contents import planting
 from agent.evaluation.draws import draw_between
 from agent.evaluation.draws import draw_seed as draw_seed
-from agent.evaluation.promotion import promote_bound, promote_bytes
+from agent.evaluation.oracles.promotion import promote_bound, promote_bytes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
 from agent.execution.compiler.result import Build

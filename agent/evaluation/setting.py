@@ -5,7 +5,7 @@ from collections.abc import Callable
 from attrs import field, frozen
 
 from agent.evaluation.draws import fresh_root
-from agent.evaluation.referred import Refers
+from agent.evaluation.oracles.referred import Refers
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.targets import Target

@@ -7,8 +7,8 @@ from attrs import evolve, field, frozen
 from agent.evaluation.comparators import Comparison, Expected
 from agent.evaluation.declared import Sample
 from agent.evaluation.doubts import Doubt, doubtful
-from agent.evaluation.floor import Floor
-from agent.evaluation.measurement import Measurement
+from agent.evaluation.measures.floor import Floor
+from agent.evaluation.measures.measurement import Measurement
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ran import Ran
 from agent.evaluation.runs import Case

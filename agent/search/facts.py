@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from agent.evaluation.measures.room import room
 from agent.evaluation.prepare import Prepared
-from agent.evaluation.room import room
 from agent.search.node import Node
 
 

@@ -6,9 +6,9 @@ from collections import deque
 
 from attrs import evolve, frozen
 
+from agent.evaluation.contracts.probed import ShortExtent
+from agent.evaluation.measures.room import room
 from agent.evaluation.prepare import Failure, Prepared, prepare
-from agent.evaluation.probed import ShortExtent
-from agent.evaluation.room import room
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict
 from agent.ideas.adviser import Adviser

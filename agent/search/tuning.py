@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from attrs import evolve, frozen
 
-from agent.evaluation.estimate import estimate
+from agent.evaluation.estimates.estimate import estimate
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.verdict import Verdict
 from agent.execution.compiler import build

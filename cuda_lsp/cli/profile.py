@@ -7,7 +7,7 @@ from typing import Any
 import click
 from attrs import evolve
 
-from agent.evaluation.line_profile import Profile, profile
+from agent.evaluation.lines.profile import Profile, profile
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import declared
 from agent.execution.compiler.result import Build, CompileFailure

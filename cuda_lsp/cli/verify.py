@@ -5,10 +5,10 @@ import json
 import click
 from attrs import evolve
 
+from agent.evaluation.contracts.probed import ShortExtent
 from agent.evaluation.deadline import timely
 from agent.evaluation.judge import Judged, examine, judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
-from agent.evaluation.probed import ShortExtent
 from agent.evaluation.record import Unwritable, record, write
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import Verdict

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from agent.evaluation.line_costs import LineCounts
+from agent.evaluation.lines.costs import LineCounts
 from agent.source.kernel import Kernel
 from cuda_lsp.asking import with_session
 from cuda_lsp.facts.facts import Facts, line_text

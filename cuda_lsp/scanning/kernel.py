@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from attrs import evolve, frozen
 
 from agent.analysis.rules import check
-from agent.evaluation.kernel_cost import extrapolated
-from agent.evaluation.kernel_floor import kernel_floor
-from agent.evaluation.line_profile import Profile, ProfiledLaunch, longest, profile, terms
+from agent.evaluation.estimates.kernel_cost import extrapolated
+from agent.evaluation.estimates.kernel_floor import kernel_floor
+from agent.evaluation.lines.profile import Profile, ProfiledLaunch, longest, profile, terms
 from agent.evaluation.setting import Setting
 from agent.execution.architectures import UnknownArchitecture
 from agent.execution.compiler.result import CompileFailure
@@ -31,7 +31,7 @@ from cuda_lsp.terminal.profile import flagged
 from cuda_lsp.terminal.profile_totals import provenance
 
 ATTEMPTS = 6
-"""Runs that :func:`agent.evaluation.line_profile.profile` may try, each with its part of the time."""
+"""Runs that :func:`agent.evaluation.lines.profile.profile` may try, each with its part of the time."""
 
 AGAIN = "--kernel-seconds gives it more, and --fresh tries again"
 _TOO_LONG = re.compile(r"more than \S+ (?:seconds|thread-instructions)")

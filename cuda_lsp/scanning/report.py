@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from agent.evaluation.estimate import ARITHMETIC_FLOOR
-from agent.evaluation.traffic import MODEL_ERROR
+from agent.evaluation.estimates.estimate import ARITHMETIC_FLOOR
+from agent.evaluation.estimates.traffic import MODEL_ERROR
 from cuda_lsp.scanning.values import Cause, Cost, Scanned
 from cuda_lsp.terminal.hints.walk import Problem
 

@@ -5,9 +5,9 @@ from math import ceil, prod
 
 from attrs import frozen
 
-from agent.evaluation.line_costs import Bad, CountedLine, LineCounts, bad_lines
-from agent.evaluation.line_facts import WARP, Facts, ProfiledLine
-from agent.evaluation.line_profile import Profile
+from agent.evaluation.lines.costs import Bad, CountedLine, LineCounts, bad_lines
+from agent.evaluation.lines.facts import WARP, Facts, ProfiledLine
+from agent.evaluation.lines.profile import Profile
 from cuda_lsp.terminal.profile_cells import COLUMNS, DIM, LETTERS, NOTHING, Cell, Whole
 from cuda_lsp.terminal.profile_precision import ERRORS, cell, losses
 from cuda_lsp.terminal.profile_table import Paper, Row, printable, write

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent.evaluation.line_facts import SECTOR_BYTES
-from agent.evaluation.own_counters import own_counters
+from agent.evaluation.lines.facts import SECTOR_BYTES
+from agent.evaluation.measures.own_counters import own_counters
 from agent.execution.gpu import open_gpu, why_no_gpu
 from agent.execution.nsight import Counted, ReportError, of_kernel, read_report
 from cuda_lsp.terminal.exits import CommandError, Exit

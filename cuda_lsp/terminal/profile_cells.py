@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
-from agent.evaluation.line_costs import CLEAN, TWICE, WEIGHTY
-from agent.evaluation.line_facts import SECTOR_BYTES, WARP, Facts, Traffic
+from agent.evaluation.lines.costs import CLEAN, TWICE, WEIGHTY
+from agent.evaluation.lines.facts import SECTOR_BYTES, WARP, Facts, Traffic
 from cuda_lsp.terminal.render import size
 
 BAD, POOR, DIM = "bad", "poor", "dim"

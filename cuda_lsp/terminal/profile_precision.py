@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agent.evaluation.line_profile import Profile
-from agent.evaluation.precision_lines import LineErrors, OutputErrors
+from agent.evaluation.lines.precision import LineErrors, OutputErrors
+from agent.evaluation.lines.profile import Profile
 from cuda_lsp.terminal.profile_cells import BAD, NOTHING, POOR, Cell, Column, short
 from cuda_lsp.terminal.render import line
 

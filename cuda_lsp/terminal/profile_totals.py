@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from agent.evaluation.line_facts import SECTOR_BYTES, WARP, Facts
-from agent.evaluation.line_profile import Profile, ProfiledLaunch, longest, terms
+from agent.evaluation.lines.facts import SECTOR_BYTES, WARP, Facts
+from agent.evaluation.lines.profile import Profile, ProfiledLaunch, longest, terms
 from cuda_lsp.terminal.profile_cells import number, share, short
 from cuda_lsp.terminal.render import duration, line, size
 
@@ -46,7 +46,7 @@ def _global(facts: Facts) -> str:
 
 
 def _caches(profile: Profile) -> str:
-    """Bytes at each level as the model of agent/evaluation/caches.py has them."""
+    """Bytes at each level as the model of agent/evaluation/estimates/caches.py has them."""
     asked, loaded = _moved(profile, "asked"), _moved(profile, "loaded")
     hits = f" (loads hit L1 {max(0.0, 1 - loaded / asked):.0%})" if asked else ""
     crossed, dram, least = (size(_moved(profile, name)) for name in ("l2", "dram", "compulsory"))

@@ -5,7 +5,7 @@ from typing import get_args
 from attrs import frozen
 
 from agent.analysis.rules.finding import Finding
-from agent.evaluation.line_costs import LineCounts
+from agent.evaluation.lines.costs import LineCounts
 from agent.evaluation.verdict import Verdict
 from agent.ideas.idea import Idea
 from agent.search import events

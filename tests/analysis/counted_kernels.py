@@ -15,8 +15,8 @@ from attrs import asdict, evolve
 from agent.analysis.launches import launches_of
 from agent.analysis.rules.counted import Counted, Executed
 from agent.evaluation import runs
-from agent.evaluation.counting import Counts, count
-from agent.evaluation.line_counts import bare, recipes
+from agent.evaluation.estimates.counting import Counts, count
+from agent.evaluation.lines.counts import bare, recipes
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bases, bound_at
 from agent.execution.compiler import Options, build

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from attrs import frozen
 
 from agent.evaluation import runs
-from agent.evaluation.contract import serious
+from agent.evaluation.contracts.contract import serious
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bases, bound_at
 from agent.execution.compiler import Options, build

@@ -28,7 +28,8 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
-from agent.evaluation import runs, traffic
+from agent.evaluation import runs
+from agent.evaluation.estimates import traffic
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bases, bound_at, declared
 from agent.execution.compiler import Options, build

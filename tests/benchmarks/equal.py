@@ -15,15 +15,15 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from agent.evaluation.contract import Contract
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import CONFIRM, SCREEN, measure
+from agent.evaluation.contracts.contract import Contract
+from agent.evaluation.contracts.selftest import SelfTest
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import CONFIRM, SCREEN, measure
+from agent.evaluation.oracles.truth import Bench
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ptx import traits
-from agent.evaluation.selftest import SelfTest
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.trial import Trial
-from agent.evaluation.truth import Bench
 from agent.execution.compiler import Build, Options, build
 from agent.execution.gpu import open_gpu, why_no_gpu
 from agent.execution.targets import find_target

@@ -20,18 +20,18 @@ from pathlib import Path
 
 from attrs import asdict, evolve, frozen
 
-from agent.evaluation.contract import Contract
-from agent.evaluation.counting import recipes
-from agent.evaluation.estimate import Estimate, estimate
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import SCREEN, measure
+from agent.evaluation.contracts.contract import Contract
+from agent.evaluation.contracts.selftest import SelfTest
+from agent.evaluation.estimates.counting import recipes
+from agent.evaluation.estimates.estimate import Estimate, estimate
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import SCREEN, measure
+from agent.evaluation.oracles.truth import Bench
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.ptx import traits
-from agent.evaluation.selftest import SelfTest
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Rule, bases, declared
 from agent.evaluation.trial import Trial
-from agent.evaluation.truth import Bench
 from agent.execution.compiler import Options, build
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.emulator import Emulator

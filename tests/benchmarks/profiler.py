@@ -23,8 +23,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from agent.evaluation.measuring import SCREEN
-from agent.evaluation.statistics import seconds
+from agent.evaluation.measures.measuring import SCREEN
+from agent.evaluation.measures.statistics import seconds
 from agent.execution import wire
 from agent.execution.compiler import Build
 from agent.execution.gpu import Gpu, open_gpu, racing, why_no_gpu

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.evaluation import runs
-from agent.evaluation.contract import serious
+from agent.evaluation.contracts.contract import serious
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bases, bound_at
 from agent.execution.compiler import Build, Options, build

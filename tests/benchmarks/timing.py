@@ -5,7 +5,7 @@ import time
 
 from attrs import evolve
 
-from agent.evaluation.measuring import SCREEN, Unmeasured, summary
+from agent.evaluation.measures.measuring import SCREEN, Unmeasured, summary
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 from tests.fixtures.cases import CASES, Case
 from tests.gpu.racing import fixture, race

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent.evaluation.line_facts import Atomics, Facts, Local, SharedAccesses, Traffic
+from agent.evaluation.lines.facts import Atomics, Facts, Local, SharedAccesses, Traffic
 from cuda_lsp.terminal.profile_cells import COLUMNS, Whole, short
 from cuda_lsp.terminal.profile_table import Paper, Row, printable, write
 

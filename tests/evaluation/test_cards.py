@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from attrs import evolve, frozen
 
-from agent.evaluation.estimate import headroom
+from agent.evaluation.estimates.estimate import headroom
 from agent.evaluation.gates.correctness import not_ok
 from agent.evaluation.judge import judge
+from agent.evaluation.oracles.truth import Truth, patient
 from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.trial import Trial
-from agent.evaluation.truth import Truth, patient
 from agent.execution.device import Answer, Request
 from agent.execution.emulator import Emulator
 from agent.workload.program import Program

@@ -262,7 +262,7 @@ __global__ void hang(const float* x, float* y, int n) {
 def test_an_endless_original() -> None:
     program, workload = original(HANG)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.evaluation.contract.ENDLESS", 1000)
+        patch.setattr("agent.evaluation.contracts.contract.ENDLESS", 1000)
         result = prepare(program, workload, setting(step_cap=3_000_000))
     assert isinstance(result, Prepared)
     assert result.contract.broken
@@ -273,8 +273,8 @@ def test_an_endless_original_without_a_low_step_limit() -> None:
     """It runs into the time limit first; the line is found all the same."""
     program, workload = original(HANG)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
-        patch.setattr("agent.evaluation.contract.ENDLESS", 100)
+        patch.setattr("agent.evaluation.contracts.contract.PROBE_SECONDS", 0.5)
+        patch.setattr("agent.evaluation.contracts.contract.ENDLESS", 100)
         result = prepare(program, workload, setting())
     assert isinstance(result, Prepared)
     assert result.contract.broken
@@ -303,8 +303,8 @@ def test_a_wait_for_what_nobody_writes(loop: str) -> None:
     document = parse(SPIN.replace("LOOP", loop).encode(), "test.cu")
     workload = infer(document, document.kernels[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
-        patch.setattr("agent.evaluation.contract.ENDLESS", 100)
+        patch.setattr("agent.evaluation.contracts.contract.PROBE_SECONDS", 0.5)
+        patch.setattr("agent.evaluation.contracts.contract.ENDLESS", 100)
         result = prepare(Program(document, workload.plan, "original"), workload, setting())
     assert isinstance(result, Prepared), result
     assert result.contract.broken
@@ -327,7 +327,7 @@ __global__ void heavy(float* y) {
 def test_a_large_original_is_not_called_endless(step_cap: int) -> None:
     program, workload = original(HEAVY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.evaluation.contract.PROBE_SECONDS", 0.5)
+        patch.setattr("agent.evaluation.contracts.contract.PROBE_SECONDS", 0.5)
         result = prepare(program, workload, setting(step_cap=step_cap))
     assert isinstance(result, Failure)
     assert result.kind == "timeout"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.evaluation import counting
-from agent.evaluation.counting import Recipe, recipes
-from agent.evaluation.estimate import Estimate, estimate, headroom_of, speed
+from agent.evaluation.estimates import counting
+from agent.evaluation.estimates.counting import Recipe, recipes
+from agent.evaluation.estimates.estimate import Estimate, estimate, headroom_of, speed
 from agent.evaluation.prepare import Prepared, prepare
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build

@@ -8,9 +8,9 @@ import functools
 
 import pytest
 
-from agent.evaluation.counting import Recipe
-from agent.evaluation.estimate import Estimate, estimate
-from agent.evaluation.traffic import MODEL_ERROR
+from agent.evaluation.estimates.counting import Recipe
+from agent.evaluation.estimates.estimate import Estimate, estimate
+from agent.evaluation.estimates.traffic import MODEL_ERROR
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
 from tests.evaluation.kernels import original, setting

@@ -3,10 +3,10 @@
 import pytest
 from attrs import evolve
 
-from agent.evaluation.counting import Recipe
-from agent.evaluation.estimate import Estimate, estimate, headroom, speed
+from agent.evaluation.estimates.counting import Recipe
+from agent.evaluation.estimates.estimate import Estimate, estimate, headroom, speed
+from agent.evaluation.estimates.traffic import LAUNCH_SECONDS, load
 from agent.evaluation.prepare import Prepared, prepare
-from agent.evaluation.traffic import LAUNCH_SECONDS, load
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import LaunchCounters, LineCounters

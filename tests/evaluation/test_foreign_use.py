@@ -4,9 +4,9 @@ and equal code is not called faster; a desktop that draws now and then changes n
 import numpy as np
 import pytest
 
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import summary
-from agent.evaluation.statistics import Interval, decide, interval
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import summary
+from agent.evaluation.measures.statistics import Interval, decide, interval
 from agent.execution.timing import Block, Timed
 
 SLICE = 2e-3

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent.evaluation.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR
-from agent.evaluation.kernel_cost import extrapolated
-from agent.evaluation.kernel_floor import LAUNCH_FLOOR, KernelFloor, kernel_floor
-from agent.evaluation.line_profile import Profile, profile
+from agent.evaluation.estimates.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR
+from agent.evaluation.estimates.kernel_cost import extrapolated
+from agent.evaluation.estimates.kernel_floor import LAUNCH_FLOOR, KernelFloor, kernel_floor
+from agent.evaluation.estimates.traffic import MODEL_ERROR
+from agent.evaluation.lines.profile import Profile, profile
 from agent.evaluation.setting import Setting
-from agent.evaluation.traffic import MODEL_ERROR
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, Options
 from agent.execution.emulator import Emulator

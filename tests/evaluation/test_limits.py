@@ -5,7 +5,7 @@ import re
 import pytest
 from attrs import evolve
 
-from agent.evaluation import aimed
+from agent.evaluation.contents import aimed
 from agent.evaluation.declared import TOO_LONG, Unsampled
 from agent.evaluation.gates import correctness
 from agent.evaluation.judge import judge

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.evaluation.line_costs import CountedLine, LineCounts, bad_lines
-from agent.evaluation.line_counts import count_lines
+from agent.evaluation.lines.costs import CountedLine, LineCounts, bad_lines
+from agent.evaluation.lines.counts import count_lines
 from agent.evaluation.setting import Setting
 from agent.execution.compiler.result import Options
 from agent.execution.emulator import Emulator

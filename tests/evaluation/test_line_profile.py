@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.evaluation.counting import count
-from agent.evaluation.line_facts import Atomics, Branches, Facts, Local, SharedAccesses, Traffic, total
-from agent.evaluation.line_profile import Profile, profile
+from agent.evaluation.estimates.counting import count
+from agent.evaluation.lines.facts import Atomics, Branches, Facts, Local, SharedAccesses, Traffic, total
+from agent.evaluation.lines.profile import Profile, profile
 from agent.evaluation.setting import Setting
 from agent.execution.compiler.result import CompileFailure, Options
 from agent.execution.emulator import Emulator
@@ -164,7 +164,7 @@ def test_where_time_is_short_fewer_blocks_run_and_then_smaller_sizes(
         asked.append(options)
         return "more than 10 seconds" if len(asked) <= slow else count(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("agent.evaluation.line_profile.count", counted)
+    monkeypatch.setattr("agent.evaluation.lines.profile.count", counted)
     grid = HOST.replace("dim3(2, 2)", "dim3(n / 32, n / 32)").replace("n = 64", "n = 4096" if slow > 1 else "n = 1024")
     found = profiled(NAIVE + grid)
     assert found.launches[0].blocks_run == blocks and found.sizes == f"n={n}"

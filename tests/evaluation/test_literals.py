@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from agent.evaluation.literals import Literals, literals
-from agent.evaluation.planting import alike, planted, rare, small
+from agent.evaluation.contents.literals import Literals, literals
+from agent.evaluation.contents.planting import alike, planted, rare, small
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build
 from agent.workload.binding import BoundBuffer

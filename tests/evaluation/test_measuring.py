@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from attrs import evolve, field, frozen
 
-from agent.evaluation.floor import floor
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import Unmeasured, check_outputs, judge_digests, other_sizes, summary
+from agent.evaluation.measures.floor import floor
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import Unmeasured, check_outputs, judge_digests, other_sizes, summary
 from agent.evaluation.sizes import Rule
 from agent.execution.timing import Digests, Figures, Race, Timed, digest_layout
 

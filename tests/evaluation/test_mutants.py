@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 from agent.evaluation.comparators import Expected
-from agent.evaluation.mutants import BLIND, EQUAL, KILLED, MAKERS, SURVIVED, fate, mutants
+from agent.evaluation.contracts.mutants import BLIND, EQUAL, KILLED, MAKERS, SURVIVED, fate, mutants
 
 
 def raw(values: object, dtype: str = "float32") -> "np.ndarray":

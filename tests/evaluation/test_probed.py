@@ -5,9 +5,9 @@ Where the originals go follows from their text, at the sizes that each test name
 
 import pytest
 
+from agent.evaluation.contracts.probed import ShortExtent
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Failure, Prepared, prepare
-from agent.evaluation.probed import ShortExtent
 from tests.evaluation.kernels import original, rewrite, setting
 
 I = "blockIdx.x * blockDim.x + threadIdx.x"  # noqa: E741

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agent.evaluation import runs
-from agent.evaluation.promotion import Refused, promote_bound, promote_name, promote_options, promote_slice
+from agent.evaluation.oracles.promotion import Refused, promote_bound, promote_name, promote_options, promote_slice
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.sizes import bound_at
 from agent.execution.compiler import compile_slice

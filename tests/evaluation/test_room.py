@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent.evaluation.estimate import headroom
+from agent.evaluation.estimates.estimate import headroom
 from agent.evaluation.judge import judge
+from agent.evaluation.measures.room import room
 from agent.evaluation.prepare import Prepared, prepare
-from agent.evaluation.room import room
 from agent.execution.timing import Race, Timed
 from tests.evaluation.kernels import original, rewrite, setting
 from tests.evaluation.test_timing import OLD, OTHER, TEXT, Clock

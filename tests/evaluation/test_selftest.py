@@ -3,9 +3,9 @@
 import pytest
 
 from agent.evaluation import runs
+from agent.evaluation.contracts.selftest import selftest
+from agent.evaluation.oracles.truth import Truth, truth
 from agent.evaluation.prepare import Prepared, prepare
-from agent.evaluation.selftest import selftest
-from agent.evaluation.truth import Truth, truth
 from tests.evaluation.kernels import original, setting
 
 CLAMP = """

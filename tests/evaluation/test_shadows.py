@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from agent.evaluation import runs, shadows
+from agent.evaluation import runs
 from agent.evaluation.comparators import Expected
 from agent.evaluation.declared import Sample
 from agent.evaluation.judge import judge
+from agent.evaluation.oracles import shadows
+from agent.evaluation.oracles.shadows import as_oracle, disagreement, shadowed, wide_of
+from agent.evaluation.oracles.truth import Truth, truth
 from agent.evaluation.prepare import PROMOTED, SHADOW, Prepared, prepare
-from agent.evaluation.shadows import as_oracle, disagreement, shadowed, wide_of
-from agent.evaluation.truth import Truth, truth
 from agent.evaluation.values import to_floats
 from agent.evaluation.verdict import Verdict
 from agent.execution.device import Answer, Recipe, Request

@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from agent.evaluation.contract import Contract
+from agent.evaluation.contracts.contract import Contract
 from agent.evaluation.judge import judge
 from agent.evaluation.prepare import Prepared, prepare
 from tests.evaluation.kernels import original, rewrite, setting

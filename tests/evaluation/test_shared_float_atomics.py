@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from agent.evaluation.traffic import load
+from agent.evaluation.estimates.traffic import load
 from agent.execution.device import InstructionCounters, LineCounters
 from tests.evaluation.test_estimate import BLOCKS, BUFFERS, COPY_LINE, H200, SMALL, counters
 

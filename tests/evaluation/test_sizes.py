@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.evaluation.contract import Contract, find_contract
-from agent.evaluation.counting import interior
+from agent.evaluation.contracts.contract import Contract, find_contract
 from agent.evaluation.declared import spots
+from agent.evaluation.estimates.counting import interior
+from agent.evaluation.oracles.truth import Bench
 from agent.evaluation.sizes import (
     Draw,
     Rule,
@@ -18,7 +19,6 @@ from agent.evaluation.sizes import (
     next_prime,
     variants,
 )
-from agent.evaluation.truth import Bench
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, Options
 from tests.evaluation.kernels import SOFTMAX, original, setting

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.evaluation.statistics import EFFECT, Interval, blur, decide, interval, overall, seconds
+from agent.evaluation.measures.statistics import EFFECT, Interval, blur, decide, interval, overall, seconds
 from agent.execution.timing import Block
 
 MS = 1e-3

@@ -3,10 +3,10 @@
 import pytest
 from attrs import evolve
 
-from agent.evaluation.counting import Recipe
-from agent.evaluation.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR, Estimate, Headroom, headroom_of
-from agent.evaluation.opcodes import steps
-from agent.evaluation.traffic import Load, load
+from agent.evaluation.estimates.counting import Recipe
+from agent.evaluation.estimates.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR, Estimate, Headroom, headroom_of
+from agent.evaluation.estimates.opcodes import steps
+from agent.evaluation.estimates.traffic import Load, load
 from agent.execution.compiler.result import Resources
 from agent.execution.device import LaunchCounters, LineCounters
 from agent.execution.targets import find_target

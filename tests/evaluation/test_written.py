@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from agent.evaluation.oracles.truth import touched
 from agent.evaluation.runs import MORE_PRIORS, PRIORS
-from agent.evaluation.truth import touched
 
 LANES = 300_000
 WRITTEN = 200_000

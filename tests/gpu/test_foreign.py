@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.evaluation.statistics import decide, interval
+from agent.evaluation.measures.statistics import decide, interval
 from agent.execution.gpu import Gpu
 from agent.execution.timing import Timed
 from tests.gpu.racing import SPIN, entry, race

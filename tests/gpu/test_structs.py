@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.evaluation.measuring import check_outputs
+from agent.evaluation.measures.measuring import check_outputs
 from agent.execution.gpu import Gpu
 from tests.gpu.racing import entry, race
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.evaluation.measuring import Unmeasured, check_outputs, summary
-from agent.evaluation.statistics import decide, interval
+from agent.evaluation.measures.measuring import Unmeasured, check_outputs, summary
+from agent.evaluation.measures.statistics import decide, interval
 from agent.execution.gpu import Gpu
 from agent.execution.timing import Figures
 from tests.fixtures.cases import CASES, Case

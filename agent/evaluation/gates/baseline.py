@@ -6,7 +6,7 @@ from functools import partial
 from attrs import evolve
 
 from agent.evaluation import runs
-from agent.evaluation.referred import Refers, as_they_are, numbers
+from agent.evaluation.oracles.referred import Refers, as_they_are, numbers
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at, declared
 from agent.evaluation.trial import NOT_APPLICABLE, Ruling, Trial, gate, passed

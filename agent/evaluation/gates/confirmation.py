@@ -5,8 +5,8 @@ from time import monotonic
 from attrs import evolve
 
 from agent.evaluation.gates.timing import said
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import ASIDE, CONFIRM, measure, other_sizes
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import ASIDE, CONFIRM, measure, other_sizes
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import declared
 from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong

@@ -7,21 +7,21 @@ import numpy as np
 from attrs import evolve
 
 from agent.evaluation import runs
-from agent.evaluation.aimed import Aim, aim, near
 from agent.evaluation.comparators.base import WRONG, Comparison, Expected, worst
-from agent.evaluation.contract import place, serious
+from agent.evaluation.contents.aimed import Aim, aim, near
+from agent.evaluation.contents.planting import has_small
+from agent.evaluation.contracts.contract import place, serious
 from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
 from agent.evaluation.doubts import FEW_LANES, Doubt, eased
 from agent.evaluation.draws import drawing
 from agent.evaluation.glimpse import crowded, glimpse, words
 from agent.evaluation.left_out import certain, comparable
-from agent.evaluation.planting import has_small
+from agent.evaluation.oracles.truth import Truth, disagreements, patient, truth
 from agent.evaluation.ran import ran
 from agent.evaluation.runs import PRIORS, Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import Draw, bound_at, declared, describe, hidden
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
-from agent.evaluation.truth import Truth, disagreements, patient, truth
 from agent.execution.device import Answer
 from agent.workload.errors import WorkloadError
 from agent.workload.generators import families

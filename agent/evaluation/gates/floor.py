@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from agent.evaluation.room import least
+from agent.evaluation.measures.room import least
 from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed
 from agent.execution.timing import Timer
 

@@ -5,17 +5,17 @@ from attrs import evolve
 
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, worst
-from agent.evaluation.contract import place
+from agent.evaluation.contents.placing import placed
+from agent.evaluation.contracts.contract import place
+from agent.evaluation.contracts.probed import hold
 from agent.evaluation.declared import TOO_LONG, largest
 from agent.evaluation.gates.correctness import not_ok
-from agent.evaluation.placing import placed
+from agent.evaluation.oracles.truth import Truth, disagreements, outputs, patient, truth
 from agent.evaluation.prepare import unoptimised
-from agent.evaluation.probed import hold
 from agent.evaluation.runs import ALL_CHECKS, Case
 from agent.evaluation.setting import FULL, checker
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.trial import Ruling, Trial, gate, passed, undecided, wrong
-from agent.evaluation.truth import Truth, disagreements, outputs, patient, truth
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.device import Answer, Fault

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from agent.evaluation import runs
-from agent.evaluation.contract import place
+from agent.evaluation.contracts.contract import place
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.trial import NOT_APPLICABLE, Ruling, Trial, gate, passed, undecided, wrong

@@ -7,10 +7,10 @@ from agent.evaluation import runs
 from agent.evaluation.comparators import compare
 from agent.evaluation.comparators.base import WRONG, first, show
 from agent.evaluation.gates.correctness import not_ok
+from agent.evaluation.oracles.truth import Truth, outputs, truth
 from agent.evaluation.runs import Contents
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.trial import DIFFERS, NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
-from agent.evaluation.truth import Truth, outputs, truth
 from agent.evaluation.values import Floats, from_floats, to_floats
 from agent.execution.device import Answer, Bytes, Recipe
 from agent.workload.dtypes import base, is_float

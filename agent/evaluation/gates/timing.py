@@ -2,8 +2,8 @@
 
 from attrs import evolve
 
-from agent.evaluation.measurement import Measurement
-from agent.evaluation.measuring import CONFIRM, SCREEN, measure
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.measuring import CONFIRM, SCREEN, measure
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import declared
 from agent.evaluation.trial import NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from agent.evaluation.judge import Judged
+from agent.evaluation.measures.statistics import EFFECT
 from agent.evaluation.ran import Ran
 from agent.evaluation.record.form import Environment, Record
-from agent.evaluation.statistics import EFFECT
 from agent.evaluation.verdict import Speed, Verdict
 
 _MEASURED = ("faster", "not faster", "mixed")

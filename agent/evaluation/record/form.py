@@ -58,8 +58,8 @@ class SizeRule:
 
 @frozen
 class Contract:
-    """What the original promises, as :class:`agent.evaluation.contract.Contract` has it. ``comparators``: how each
-    output is compared. ``hazards``: (kind, whether it is benign) of what the original does too."""
+    """What the original promises, as :class:`agent.evaluation.contracts.contract.Contract` has it. ``comparators``: how
+    each output is compared. ``hazards``: (kind, whether it is benign) of what the original does too."""
 
     summary: str
     deterministic: bool

@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 
 from attrs import evolve, frozen
 
+from agent.evaluation.contracts.probed import ShortExtent
 from agent.evaluation.draws import fresh_root
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
-from agent.evaluation.probed import ShortExtent
 from agent.evaluation.record.form import Record, Secrets, Source
 from agent.evaluation.record.sources import text_hash
 from agent.evaluation.record.values import RecordError

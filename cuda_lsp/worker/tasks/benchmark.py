@@ -1,8 +1,8 @@
 """How long does this kernel take? Measured where there is a card; without one, an estimate that says so."""
 
-from agent.evaluation.own_counters import own_counters
+from agent.evaluation.measures.own_counters import own_counters
+from agent.evaluation.measures.room import original_seconds, room
 from agent.evaluation.prepare import Prepared
-from agent.evaluation.room import original_seconds, room
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
 from agent.execution.gpu import Gpu, why_no_gpu

@@ -9,7 +9,7 @@ from attrs import evolve
 from agent.analysis.headers import learn
 from agent.analysis.rules.finding import Finding
 from agent.analysis.rules.from_counts import Counts, from_counts
-from agent.evaluation.line_counts import KernelCounts, count_kernel
+from agent.evaluation.lines.counts import KernelCounts, count_kernel
 from agent.execution.compiler.result import CompileFailure
 from agent.source.errors import SourceError
 from cuda_lsp.terminal.making import finder

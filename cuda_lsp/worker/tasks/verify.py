@@ -2,11 +2,11 @@
 
 from attrs import evolve
 
+from agent.evaluation.contracts.probed import ShortExtent
 from agent.evaluation.deadline import timely
 from agent.evaluation.gates import gates
 from agent.evaluation.judge import Judged, examine
 from agent.evaluation.prepare import Failure, Prepared, prepare
-from agent.evaluation.probed import ShortExtent
 from agent.evaluation.setting import Setting
 from agent.evaluation.verdict import GateResult
 from agent.source.document import Document, parse

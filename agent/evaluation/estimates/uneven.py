@@ -4,7 +4,7 @@ for nothing where nobody looks, would be taken for a fast one."""
 from math import prod
 
 from agent.evaluation import runs
-from agent.evaluation.counting import interior
+from agent.evaluation.estimates.counting import interior
 from agent.evaluation.sizes import Sizes, bound_at, declared, describe
 from agent.evaluation.trial import Trial
 from agent.execution.compiler.result import Build

@@ -8,12 +8,12 @@ from attrs import evolve
 
 from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, worst
-from agent.evaluation.contract import element
+from agent.evaluation.contracts.contract import element
+from agent.evaluation.oracles.truth import Truth, disagreements, truth
 from agent.evaluation.runs import ALL_CHECKS, BOUNDS, Case, Contents
 from agent.evaluation.setting import FULL, checker
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.trial import Ruling, Trial, passed, wrong
-from agent.evaluation.truth import Truth, disagreements, truth
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, Image, Request
 from agent.workload.binding import Bound, BoundBuffer

@@ -1,13 +1,13 @@
 """How far the original is from the least time that its bytes take: measured where there is a card, else estimated."""
 
-from agent.evaluation.estimate import Estimate, Headroom, headroom
-from agent.evaluation.floor import Floor, floor
-from agent.evaluation.measuring import SCREEN, Unmeasured, control
+from agent.evaluation.estimates.estimate import Estimate, Headroom, headroom
+from agent.evaluation.estimates.traffic import LAUNCH_SECONDS
+from agent.evaluation.measures.floor import Floor, floor
+from agent.evaluation.measures.measuring import SCREEN, Unmeasured, control
+from agent.evaluation.measures.statistics import seconds
+from agent.evaluation.oracles.truth import outputs
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.sizes import bound_at, declared
-from agent.evaluation.statistics import seconds
-from agent.evaluation.traffic import LAUNCH_SECONDS
-from agent.evaluation.truth import outputs
 from agent.execution.timing import Figures, Timer
 from agent.workload.errors import WorkloadError
 

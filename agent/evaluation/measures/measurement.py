@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
-from agent.evaluation.floor import Floor
-from agent.evaluation.statistics import Interval, overall
+from agent.evaluation.measures.floor import Floor
+from agent.evaluation.measures.statistics import Interval, overall
 from agent.evaluation.verdict import SizeSpeed, Speed, Timing
 from agent.execution.timing import Figures, Timed
 

@@ -27,9 +27,9 @@ from math import ceil
 
 from attrs import field, frozen
 
-from agent.evaluation.caches import LINE, SECTOR, Moved, moved
-from agent.evaluation.chain import chain
-from agent.evaluation.opcodes import further, products
+from agent.evaluation.estimates.caches import LINE, SECTOR, Moved, moved
+from agent.evaluation.estimates.chain import chain
+from agent.evaluation.estimates.opcodes import further, products
 from agent.execution.compiler.result import Resources
 from agent.execution.device import LaunchCounters
 from agent.execution.occupancy import occupancy

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from agent.evaluation.counting import count, lines_to
-from agent.evaluation.line_profile import ProfiledLaunch, launches_of, mine_of
+from agent.evaluation.estimates.counting import count, lines_to
+from agent.evaluation.lines.profile import ProfiledLaunch, launches_of, mine_of
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Rule, bases, declared, loop_sizes
 from agent.execution.compiler.result import Build

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from agent.evaluation.counting import Counts, Recipe, count
+from agent.evaluation.estimates.counting import Counts, Recipe, count
+from agent.evaluation.estimates.traffic import ARITHMETIC, LAUNCH_SECONDS, MODEL_ERROR, Load, load
 from agent.evaluation.setting import Setting
-from agent.evaluation.traffic import ARITHMETIC, LAUNCH_SECONDS, MODEL_ERROR, Load, load
 from agent.evaluation.verdict import Speed
 from agent.execution.compiler.result import Build, Resources
 from agent.execution.device import Device

@@ -1,18 +1,18 @@
 """The least that one kernel can take on a card, by what it reads, writes and computes: each of its launches alone.
 
-:func:`agent.evaluation.estimate.headroom_of` is about a whole plan, and takes what goes from one launch to the next for
-avoidable. Here a launch has to read and write all that it touches, whoever made it: what fusing launches may save is
-not in the figure.
+:func:`agent.evaluation.estimates.estimate.headroom_of` is about a whole plan, and takes what goes from one launch to
+the next for avoidable. Here a launch has to read and write all that it touches, whoever made it: what fusing launches
+may save is not in the figure.
 """
 
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from agent.evaluation.caches import SECTOR
-from agent.evaluation.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR
-from agent.evaluation.line_profile import ProfiledLaunch
-from agent.evaluation.traffic import LAUNCH_SECONDS
+from agent.evaluation.estimates.caches import SECTOR
+from agent.evaluation.estimates.estimate import ARITHMETIC_FLOOR, MEMORY_FLOOR
+from agent.evaluation.estimates.traffic import LAUNCH_SECONDS
+from agent.evaluation.lines.profile import ProfiledLaunch
 from agent.execution.targets import Target
 
 LAUNCH_FLOOR = "launch floor"

@@ -8,11 +8,11 @@ from attrs import frozen
 
 from agent.evaluation import runs
 from agent.evaluation.draws import drawing
-from agent.evaluation.measurement import Measurement
+from agent.evaluation.measures.measurement import Measurement
+from agent.evaluation.measures.statistics import decide, interval, seconds
 from agent.evaluation.prepare import Prepared
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Rule, Sizes, bound_at, describe
-from agent.evaluation.statistics import decide, interval, seconds
 from agent.evaluation.trial import Trial
 from agent.execution.timing import Digests, Entry, Race, Timed, Timer
 from agent.workload.generators import families

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from attrs import evolve, field, frozen
 
-from agent.evaluation import runs, shadows
+from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG, first
 from agent.evaluation.comparators.numeric import fits, spread_of
+from agent.evaluation.contracts.probed import hold
 from agent.evaluation.joined import Pair, apart
-from agent.evaluation.probed import hold
-from agent.evaluation.referred import referred
+from agent.evaluation.oracles import shadows
+from agent.evaluation.oracles.referred import referred
 from agent.evaluation.runs import MORE_PRIORS, PRIORS, Case, Contents
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at

@@ -3,8 +3,8 @@
 import re
 from math import ceil
 
-from agent.evaluation.caches import Moved
-from agent.evaluation.opcodes import further
+from agent.evaluation.estimates.caches import Moved
+from agent.evaluation.estimates.opcodes import further
 from agent.execution.device import LaunchCounters
 
 DRAM_CLOCKS, L2_CLOCKS, L1_CLOCKS = 600, 270, 35

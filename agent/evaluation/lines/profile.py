@@ -11,10 +11,11 @@ from math import prod
 
 from attrs import evolve, field, frozen
 
-from agent.evaluation.caches import Moved
-from agent.evaluation.counting import PATIENT, Counts, Kind, Recipe, count
-from agent.evaluation.line_counts import bare, recipes
-from agent.evaluation.line_facts import (
+from agent.evaluation.estimates.caches import Moved
+from agent.evaluation.estimates.counting import PATIENT, Counts, Kind, Recipe, count
+from agent.evaluation.estimates.traffic import load
+from agent.evaluation.lines.counts import bare, recipes
+from agent.evaluation.lines.facts import (
     Atomics,
     Branches,
     Facts,
@@ -26,10 +27,9 @@ from agent.evaluation.line_facts import (
     in_order,
     total,
 )  # fmt: skip
-from agent.evaluation.precision_lines import PrecisionLoss, precision_loss
+from agent.evaluation.lines.precision import PrecisionLoss, precision_loss
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Sizes, describe
-from agent.evaluation.traffic import load
 from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure, Resources
 from agent.execution.device import InstructionCounters, LaunchCounters
@@ -289,7 +289,7 @@ def _facts(one: InstructionCounters, scale: float) -> Facts:
 
 
 def family(one: InstructionCounters) -> str:
-    """The class of line_facts.FAMILIES that an instruction is shown under."""
+    """The class of facts.FAMILIES that an instruction is shown under."""
     opcode = _OPCODE.match(one.text)
     named = _FAMILY_OF_OPCODE.get(opcode[1]) if opcode else None
     return named or FAMILY.get(one.kind, one.kind)

@@ -12,10 +12,10 @@ import numpy as np
 from attrs import evolve, frozen
 
 from agent.evaluation import runs
-from agent.evaluation.counting import interior, kinds_of
-from agent.evaluation.line_counts import bare
+from agent.evaluation.estimates.counting import interior, kinds_of
+from agent.evaluation.lines.counts import bare
+from agent.evaluation.oracles.shadows import own_of, wide_of
 from agent.evaluation.setting import Setting
-from agent.evaluation.shadows import own_of, wide_of
 from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.values import EPSILON, SMALLEST, lane_mask
 from agent.execution.compiler.result import Build

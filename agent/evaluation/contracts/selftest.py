@@ -6,8 +6,8 @@ import numpy as np
 from attrs import frozen
 
 from agent.evaluation import runs
-from agent.evaluation.mutants import BLIND, EQUAL, KILLED, SURVIVED, fate, mutants
-from agent.evaluation.truth import Bench, Truth, inputs, outputs
+from agent.evaluation.contracts.mutants import BLIND, EQUAL, KILLED, SURVIVED, fate, mutants
+from agent.evaluation.oracles.truth import Bench, Truth, inputs, outputs
 from agent.execution.device import Answer
 from agent.workload.generators import recipe
 

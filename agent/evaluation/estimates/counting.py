@@ -14,9 +14,9 @@ from attrs import evolve, field, fields, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.declared import MAX_STEPS, sample_sizes
+from agent.evaluation.oracles.truth import Bench
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import Rule, Sizes, bound_at, declared, describe, loop_sizes
-from agent.evaluation.truth import Bench
 from agent.execution.compiler.result import Build
 from agent.execution.device import LaunchCounters, LineCounters
 from agent.workload.binding import Argument, Bound, BoundFill, BoundLaunch, PointerArgument, within

@@ -6,9 +6,9 @@ from attrs import frozen
 from agent.evaluation import runs
 from agent.evaluation.comparators import compare
 from agent.evaluation.comparators.base import SAME, Expected
-from agent.evaluation.referred import referred
+from agent.evaluation.oracles.referred import referred
+from agent.evaluation.oracles.truth import EXACT_FAMILY, Bench, Truth, truth
 from agent.evaluation.sizes import Sizes
-from agent.evaluation.truth import EXACT_FAMILY, Bench, Truth, truth
 from agent.evaluation.values import from_floats, to_floats
 from agent.execution.device import Answer
 

@@ -12,11 +12,11 @@ from attrs import evolve, frozen
 
 from agent.evaluation import runs
 from agent.evaluation.comparators import Expected
+from agent.evaluation.contracts.probed import hold, probed, refuse_short
 from agent.evaluation.joined import Pair, joined
-from agent.evaluation.probed import hold, probed, refuse_short
+from agent.evaluation.oracles.truth import Bench, outputs
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
 from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, ceilings, declared, describe, least, variants
-from agent.evaluation.truth import Bench, outputs
 from agent.evaluation.values import Mask, lane_mask
 from agent.execution.device import Answer, Device, Fault
 from agent.workload.binding import Bound, BoundLaunch

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from agent.analysis.rules.counted import Executed
-from agent.evaluation.counting import Counts, Recipe, count
-from agent.evaluation.line_costs import CountedLine, LineCounts
+from agent.evaluation.estimates.counting import Counts, Recipe, count
+from agent.evaluation.lines.costs import CountedLine, LineCounts
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at, declared, describe, loop_sizes
 from agent.execution.compiler import build

@@ -13,8 +13,8 @@ from math import prod
 from attrs import evolve, field, frozen
 
 from agent.evaluation import runs
-from agent.evaluation.literals import Literals, Residue, literals
-from agent.evaluation.planting import LARGEST
+from agent.evaluation.contents.literals import Literals, Residue, literals
+from agent.evaluation.contents.planting import LARGEST
 from agent.evaluation.runs import Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at, declared

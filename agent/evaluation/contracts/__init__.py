@@ -1,0 +1,1 @@
+"""What the original promises, and a checker that is tested before any candidate."""

@@ -1,0 +1,1 @@
+"""Estimated speed: counted work on the published figures of a card."""

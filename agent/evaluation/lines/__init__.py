@@ -1,0 +1,1 @@
+"""What single lines of a kernel cost, and where they lose precision."""

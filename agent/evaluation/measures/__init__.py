@@ -1,0 +1,1 @@
+"""Measured speed: races, their statistics, a card's own counters and floor."""

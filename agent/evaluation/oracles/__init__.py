@@ -1,0 +1,1 @@
+"""What the right answer is, and how sure that is."""
