@@ -30,8 +30,9 @@ from agent.workload.program import Program
 _NOTHING = 1e-200
 """Outputs below this scale are all zeros: errors relative to them mean nothing."""
 
-TIMED_FIRST = 3
-"""Processes with which the timing begins (a control, a race, a check): they come while the first gates work."""
+FIRST_PROCESSES = 4
+"""The one that runs the candidate, and those with which the timing begins (a control, a race, a check): they come
+while the first gates work."""
 
 BETTER = 0.5
 """``better``: the error, largest and root mean square, is at most this part of the original's, everywhere."""
@@ -78,7 +79,7 @@ def _through(trial: Trial, progress: Callable[[GateResult], None] | None, secret
     trial = evolve(trial, allow_lossy=trial.allow_lossy or trial.prepared.workload.lossy)
     cancelled, device = trial.prepared.setting.cancelled, trial.prepared.setting.device
     if isinstance(device, Timer):
-        device.begin(TIMED_FIRST)
+        device.begin(FIRST_PROCESSES)
     results: list[GateResult] = []
     last: Ruling | None = None
     for gate in gates():

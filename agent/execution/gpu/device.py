@@ -21,7 +21,7 @@ from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, make_job
 from agent.execution.gpu.lock import LockCancelled
 from agent.execution.gpu.profiler import profiled
-from agent.execution.gpu.runners import MODULE, START_SECONDS, Runners
+from agent.execution.gpu.runners import KEPT, MODULE, START_SECONDS, Runners
 from agent.execution.gpu.sanitizer import sanitized
 from agent.execution.gpu.support import support
 from agent.execution.gpu.talking import ask, upload
@@ -40,6 +40,9 @@ _ROOMY = 32 << 30
 MOST_READY = 8
 """Runners that wait at once: each holds a context of some hundred megabytes."""
 
+MOST_KEPT = 8
+"""Programs that keep their runners on a roomy card: originals that are judged in turns need not start anew."""
+
 _THROUGH_MEMORY = 1 << 20
 _SLOWEST_COPY = 50e6  # bytes a second: below this something hangs
 
@@ -51,7 +54,7 @@ class Gpu:
 
     def __init__(self, card: say.Card) -> None:
         self.card = card
-        self.runners = Runners()
+        self.runners = Runners(MOST_KEPT if card.memory >= _ROOMY else KEPT)
         self._figures: Figures | str | None = None
         atexit.register(self.close)
 

@@ -12,14 +12,16 @@ START_SECONDS = 60.0
 IDLE_SECONDS = 20.0
 
 KEPT = 3
-"""Programs whose runners are kept: an original, its float64 twin, the candidate at hand."""
+"""Programs whose runners are kept at least: an original, its float64 twin, the candidate at hand."""
 
 
 class Runners:
     """Never two programs of users in one process: a runner belongs to the build that it ran first, and what it holds
     is loaded and laid out anew for each run. All are let go after :data:`IDLE_SECONDS` without use."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = KEPT) -> None:
+        """``kept``: how many programs' runners may wait for their next run at once."""
+        self._most = kept
         self._lock = threading.Lock()
         self._warm: Child | None = None
         self._coming: list[Child] = []
@@ -37,21 +39,14 @@ class Runners:
             return kept, False
         if kept is not None:
             kept.close()
-        return self._take(), True
+        return self._take()
 
     def fresh(self) -> Child:
         """One that ran nothing and has its context."""
         self._arrived()
-        while True:
-            with self._lock:
-                child = self._ready.pop() if self._ready else None
-            if child is None:
-                break
-            if child.usable:
-                return child
-            child.close()
-        child = self._take()
-        child.converse(lambda channel: channel.receive(say.Card), START_SECONDS)
+        child, silent = self._take()
+        if silent:
+            child.converse(lambda channel: channel.receive(say.Card), START_SECONDS)
         return child
 
     def keep(self, key: str, child: Child) -> None:
@@ -59,7 +54,7 @@ class Runners:
         with self._lock:
             old = [self._kept.pop(key)] if key in self._kept else []
             self._kept[key] = child
-            while len(self._kept) > KEPT:
+            while len(self._kept) > self._most:
                 old.append(self._kept.popitem(last=False)[1])
         for gone in old:
             gone.close()
@@ -83,7 +78,10 @@ class Runners:
             coming, self._coming = self._coming, []
         for child in coming:
             with contextlib.suppress(ChildDied, ChildTimeout):
-                child.converse(lambda channel: channel.receive(say.Card), START_SECONDS)
+                card: say.Card = child.converse(lambda channel: channel.receive(say.Card), START_SECONDS)
+                if card.missing:
+                    child.close()
+                    continue
                 with self._lock:
                     self._ready.append(child)
 
@@ -124,14 +122,21 @@ class Runners:
         with self._lock:
             return len(self._coming) + len(self._ready) + len(self._kept) + (self._warm is not None)
 
-    def _take(self) -> Child:
-        with self._lock:
-            child, self._warm = self._warm, None
-        if child is not None and child.usable:
-            return child
-        if child is not None:
+    def _take(self) -> tuple[Child, bool]:
+        """One that ran nothing, the one that has been there longest; and whether its first message is still unread."""
+        while True:
+            with self._lock:
+                if self._ready:
+                    child, silent = self._ready.pop(0), False
+                elif self._warm is not None:
+                    child, silent, self._warm = self._warm, True, None
+                elif self._coming:
+                    child, silent = self._coming.pop(0), True
+                else:
+                    return _start(), True
+            if child.usable:
+                return child, silent
             child.close()
-        return _start()
 
     def _busy(self) -> None:
         with self._lock:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from attrs import define
 
+from agent.execution.children.gpu_messages import Card
 from agent.execution.gpu import runners
 from agent.execution.gpu.runners import IDLE_SECONDS, KEPT, Runners
 from agent.execution.process import ChildDied
@@ -19,16 +20,18 @@ class Process:
     greeted: bool = False
     dies: bool = False
     stopped: bool = False
+    missing: str = ""
 
     @property
     def usable(self) -> bool:
         return self.alive and not self.stopped
 
-    def converse(self, talk: Callable[[Any], Any], seconds: float) -> None:
+    def converse(self, talk: Callable[[Any], Any], seconds: float) -> Card:
         if self.dies:
             self.alive = False
             raise ChildDied("gone")
         self.greeted = True
+        return Card("a card", 90, 132, 1 << 36, 12000, missing=self.missing)
 
     def close(self) -> None:
         self.alive = False
@@ -144,6 +147,28 @@ def test_those_that_come_meanwhile_are_there_before_anything_is_timed(started: l
     pool.begin(1)
     pool.close()
     assert not started[3].alive and not pool.count
+
+
+def test_a_program_takes_one_that_comes_already(started: list[Process]) -> None:
+    pool = Runners()
+    pool.begin(2)
+    assert pool.of("a") == (started[0], True) and pool.of("b") == (started[1], True) and len(started) == 2
+    pool.ready(1)
+    assert pool.of("c") == (started[2], False) and len(started) == 3
+
+
+def test_as_many_programs_as_asked_keep_theirs(started: list[Process]) -> None:
+    pool = Runners(5)
+    for key in "abcdef":
+        pool.keep(key, pool.of(key)[0])
+    assert [process.alive for process in started] == [False] + [True] * 5
+
+
+def test_one_that_finds_no_card_is_not_ready(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, lost = Runners(), Process(missing="out of memory")
+    monkeypatch.setattr(runners, "_start", lambda: lost)
+    pool.ready(1)
+    assert pool.count == 0 and not lost.alive
 
 
 def test_one_that_dies_on_the_way_is_not_counted(started: list[Process], monkeypatch: pytest.MonkeyPatch) -> None:
