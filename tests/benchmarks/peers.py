@@ -118,13 +118,14 @@ def chosen(count: int) -> list[Attack | Control]:
 @frozen
 class Ours:
     """Seconds for all originals, for all screens with everything to compile and with nothing to compile, and for all
-    full verdicts; and what the full verdicts are."""
+    full verdicts; what the full verdicts are, and the screens with nothing to compile."""
 
     prepare: float
     cold: float
     warm: float
     full: float
     verdicts: tuple[Verdict, ...]
+    screens: tuple[Verdict, ...]
 
 
 def _ours(card: Gpu, entries: Sequence[Attack | Control], folder: Path) -> Ours:
@@ -135,10 +136,10 @@ def _ours(card: Gpu, entries: Sequence[Attack | Control], folder: Path) -> Ours:
     ready = time.perf_counter()
     _verdicts(prepared, entries, "screen")
     cold = time.perf_counter()
-    _verdicts(prepared, entries, "screen")
+    screens = _verdicts(prepared, entries, "screen")
     warm = time.perf_counter()
     verdicts = _verdicts(prepared, entries, "full")
-    return Ours(ready - begun, cold - ready, warm - cold, time.perf_counter() - warm, verdicts)
+    return Ours(ready - begun, cold - ready, warm - cold, time.perf_counter() - warm, verdicts, screens)
 
 
 def _prepared(card: Gpu, name: str) -> Prepared:
@@ -257,6 +258,9 @@ def report(entries: Sequence[Attack | Control], ours: Ours, theirs: Theirs) -> N
     _rates("  its function alone", count, inside, ours.warm)
     print(f"  full verdicts: {60 * count / ours.full:.1f} a minute; originals prepared in {ours.prepare:.1f} s; "
           f"its extensions compiled in {theirs.build:.1f} s")  # fmt: skip
+    for one, screen in zip(entries, ours.screens, strict=True):
+        spent = ", ".join(f"{gate.gate} {gate.seconds:.2f}" for gate in screen.gates if gate.seconds >= 0.005)
+        print(f"    screen of {one.name[:44]:44} {sum(gate.seconds for gate in screen.gates):5.2f} s: {spent}")
     print(f"  judged by default: {', '.join(f'{seconds:.0f}' for seconds in theirs.default)} s")
 
 

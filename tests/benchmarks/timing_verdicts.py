@@ -1,12 +1,11 @@
 """Where the time of a verdict goes on the card: prepare, screen and full of kernels against themselves, gate by gate.
 
 ``python -m tests.benchmarks timing_verdicts``; ``VERDICTS=softmax,matvec`` in the environment picks fixtures,
-``VERDICTS_PICTURE=FILE.svg`` draws it."""
+``VERDICTS_PICTURE=FILE.svg`` draws it. ``CUDA_LSP_SHARDS``, ``CUDA_LSP_SECONDS``: see ``tests/gpu/shards.py``."""
 
 import os
 import statistics
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import evolve
@@ -20,9 +19,12 @@ from agent.execution.targets import find_target
 from agent.workload.program import Program
 from tests.fixtures.cases import CASES, Case
 from tests.fixtures.running import opened
+from tests.gpu import shards
+from tests.gpu.shards import Row
 from tests.pictures import bars
 
-Bars = list[tuple[str, Mapping[str, float]]]
+FOLDERS = ("agent", "fixtures")
+DEPTHS = ("screen", "full")
 
 
 def main() -> None:
@@ -32,22 +34,32 @@ def main() -> None:
         return
     card.figures()
     chosen = os.environ.get("VERDICTS", "").split(",")
-    print("a verdict on the card, seconds (a kernel against itself, at its declared workload)")
-    drawn: Bars = []
     cases = [case for case in CASES if chosen == [""] or case.name in chosen]
-    rows = [row for case in cases if (row := _row(card, case, drawn)) is not None]
+    shard = shards.opened("timing_verdicts", FOLDERS)
+    print("a verdict on the card, seconds (a kernel against itself, at its declared workload)")
+    for case in cases:
+        if case.name not in shard.rows and not shard.over:
+            shard.add(case.name, _row(card, case))
+        if case.name in shard.rows:
+            print("\n".join(shard.rows[case.name]["said"]), flush=True)
+    rows = {case.name: shard.rows[case.name] for case in cases if shard.rows.get(case.name, {}).get("seconds")}
     if rows:
-        medians = [statistics.median(column) for column in zip(*rows, strict=True)]
-        print(f"  {'median':18} prepare {medians[0]:6.1f}   screen {medians[1]:6.1f}   full {medians[2]:6.1f}")
-    if picture := os.environ.get("VERDICTS_PICTURE"):
-        Path(picture).write_text(
-            bars(f"Where the time of a verdict goes: {card.name}, each fixture against itself", drawn, "s"),
-            encoding="utf-8",
-        )
+        _report(rows, len(cases), card.name)
     card.close()
 
 
-def _row(card: Gpu, case: Case, drawn: Bars) -> tuple[float, float, float] | None:
+def _report(rows: dict[str, Row], count: int, card: str) -> None:
+    medians = [statistics.median(column) for column in zip(*(row["seconds"] for row in rows.values()), strict=True)]
+    print(f"  {'median':18} prepare {medians[0]:6.1f}   screen {medians[1]:6.1f}   full {medians[2]:6.1f}   "
+          f"({len(rows)} of {count})")  # fmt: skip
+    if picture := os.environ.get("VERDICTS_PICTURE"):
+        drawn = [(f"{name} {depth}", spent) for name, row in rows.items() for depth, spent in row["spent"].items()]
+        title = f"Where the time of a verdict goes: {card}, each fixture against itself"
+        Path(picture).write_text(bars(title, drawn, "s"), encoding="utf-8")
+
+
+def _row(card: Gpu, case: Case) -> Row:
+    """``seconds``: of prepare, screen and full; ``spent``: seconds of each gate, by depth; ``said``: lines to print."""
     fixture = opened(case.file, case.kernel)
     setting = Setting(card, find_target(card.name), Options(arch=card.arch))
     stages: list[tuple[str, float]] = []
@@ -57,31 +69,26 @@ def _row(card: Gpu, case: Case, drawn: Bars) -> tuple[float, float, float] | Non
     )
     ended = time.perf_counter()
     if isinstance(prepared, Failure):
-        print(f"  {case.name:18} {prepared.message}")
-        return None
+        return {"seconds": [], "spent": {}, "said": [f"  {case.name:18} {prepared.message}"]}
     took = [later - earlier for (_, earlier), later in zip(stages, [*(t for _, t in stages[1:]), ended], strict=True)]
-    print(
-        f"  {case.name:18} prepare {ended - start:6.1f}   "
-        + ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in zip(stages, took, strict=True))
-    )
-    found = [ended - start]
+    parts = ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in zip(stages, took, strict=True))
+    said = [f"  {case.name:18} prepare {ended - start:6.1f}   {parts}"]
+    seconds, spent = [ended - start], {}
     same = Program(fixture.document, fixture.workload.plan, "itself")
-    for depth in ("screen", "full"):
+    for depth in DEPTHS:
         start = time.perf_counter()
         verdict = judge(evolve(prepared, setting=evolve(setting, depth=depth)), same)
-        found.append(time.perf_counter() - start)
-        spent = {gate.gate: gate.seconds for gate in verdict.gates}
-        drawn.append((f"{case.name} {depth}", {**spent, "the rest": max(0.0, found[-1] - sum(spent.values()))}))
-        gates = ", ".join(f"{gate.gate} {gate.seconds:.1f}" for gate in verdict.gates if gate.seconds >= 0.05)
+        seconds.append(time.perf_counter() - start)
+        each = {gate.gate: gate.seconds for gate in verdict.gates}
+        spent[depth] = {**each, "the rest": max(0.0, seconds[-1] - sum(each.values()))}
+        gates = ", ".join(f"{name} {taken:.1f}" for name, taken in each.items() if taken >= 0.05)
         speed = verdict.speed
-        print(
-            f"  {'':18} {depth:7} {found[-1]:6.1f}   {verdict.correctness.state}, {speed.state} {speed.ratio}; {gates}"
-        )
+        said.append(f"  {'':18} {depth:7} {seconds[-1]:6.1f}   {verdict.correctness.state}, {speed.state} "
+                    f"{speed.ratio}; {gates}")  # fmt: skip
         if depth == "full":
-            print(f"  {'':18} {speed}")
-            print(f"  {'':18} {[gate.reason for gate in verdict.gates[-3:]]}")
-            print(f"  {'':18} {verdict.evidence.not_checked}")
-    return found[0], found[1], found[2]
+            said += [f"  {'':18} {one}" for one in (speed, [gate.reason for gate in verdict.gates[-3:]])]
+            said.append(f"  {'':18} {verdict.evidence.not_checked}")
+    return {"seconds": seconds, "spent": spent, "said": said}
 
 
 if __name__ == "__main__":
