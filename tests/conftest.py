@@ -59,8 +59,8 @@ class Shard:
         self.passed = _read(self.file, self.code)
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        before = [item for item in items if item.nodeid in self.passed]
-        items[:] = [item for item in items if item.nodeid not in self.passed]
+        before = [item for item in items if _ungrouped(item.nodeid) in self.passed]
+        items[:] = [item for item in items if _ungrouped(item.nodeid) not in self.passed]
         config.hook.pytest_deselected(items=before)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -69,8 +69,14 @@ class Shard:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.reports and report.when == "call" and report.passed:
-            self.passed.add(report.nodeid)
+            self.passed.add(_ungrouped(report.nodeid))
             self.file.write_text(json.dumps({"code": self.code, "passed": sorted(self.passed)}))
+
+
+def _ungrouped(nodeid: str) -> str:
+    """Without the group that xdist writes behind it."""
+    test, bracket, behind = nodeid.rpartition("]")
+    return test + bracket if behind.startswith("@") else nodeid
 
 
 def code_hash(folders: Iterable[str] = ("agent", "cuda_lsp", "fixtures", "tests")) -> str:

@@ -42,3 +42,13 @@ def test_other_code_starts_anew(pytester: pytest.Pytester, shard: Path) -> None:
 def test_when_the_time_is_up_the_rest_waits(pytester: pytest.Pytester, shard: Path) -> None:
     assert outcomes(pytester, 9, shard, "--shard-seconds", "-1") == {"skipped": 3}
     assert outcomes(pytester, 9, shard) == {"passed": 3}
+
+
+def test_groups_of_one_process_are_left_out_too(pytester: pytest.Pytester, shard: Path) -> None:
+    pytester.makeini("[pytest]\nmarkers = xdist_group(name)")
+    pytester.makepyfile(
+        test_sample='import pytest\npytestmark = pytest.mark.xdist_group("one")\n' + TESTS.format(fails=1)
+    )
+    arguments = ("--shard", str(shard), "-n", "1", "--dist", "loadgroup", "-p", "no:cacheprovider")
+    found = [pytester.runpytest_subprocess(*arguments).parseoutcomes() for _ in range(2)]
+    assert found[0] == {"passed": 2, "failed": 1} and found[1]["failed"] == 1 and "passed" not in found[1]

@@ -1,12 +1,15 @@
 """The same attacks and controls where there is a card: timed, and judged at the declared size as a whole.
 
-With ``--junitxml=FILE`` each verdict's gates, their seconds and their words are in the file.
+With ``--junitxml=FILE`` each verdict's gates, their seconds and their words are in the file. With ``-n N --dist
+loadgroup`` the rewrites of one original go to one process, which prepares it once.
 """
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from agent.evaluation.verdict import Verdict
 from agent.execution.gpu import Gpu
@@ -16,6 +19,21 @@ from tests.attacks.tables import ATTACKS, CONTROLS
 pytestmark = pytest.mark.gpu
 
 Judge = Callable[[Attack | Control], Verdict]
+
+
+TOGETHER = 10
+"""Rewrites of one original that one process judges."""
+
+
+def grouped(entries: Sequence[Attack] | Sequence[Control]) -> list[ParameterSet]:
+    """One after the other by original, and named after it for xdist."""
+    seen = Counter[str]()
+    found = []
+    for entry in sorted(entries, key=lambda one: one.of):
+        group = f"{entry.of}-{seen[entry.of] // TOGETHER}"
+        seen[entry.of] += 1
+        found.append(pytest.param(entry, id=entry.name, marks=pytest.mark.xdist_group(group)))
+    return found
 
 
 @pytest.fixture
@@ -31,7 +49,7 @@ def judged(card: Gpu, record_property: Callable[[str, object], None]) -> Judge:
     return there
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", grouped(ATTACKS))
 def test_an_attack_is_refused_for_its_reason(attack: Attack, judged: Judge) -> None:
     found = judged(attack)
     last = found.gates[-1]
@@ -40,7 +58,7 @@ def test_an_attack_is_refused_for_its_reason(attack: Attack, judged: Judge) -> N
     assert [one for one in known if one[:2] == (found.correctness.state, last.gate) and one[2] in last.reason], last
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", grouped(CONTROLS))
 def test_an_honest_control_is_accepted(control: Control, judged: Judge) -> None:
     found = judged(control)
     assert found.correctness.state == "right", found.gates[-1]
