@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from lsprotocol import types
 
 from agent.source.edits import Edit, apply_edits
+from agent.source.line_ends import ended_as
 from cuda_lsp.lines import decoded
 from cuda_lsp.session import Session, Snapshot
 
@@ -36,7 +37,8 @@ class _Promise:
 
 def workspace_edit(session: Session, snapshot: Snapshot, edits: Sequence[Edit]) -> types.WorkspaceEdit:
     """Edits of a snapshot as the client takes them, with its version where it can be told."""
-    changes = [types.TextEdit(snapshot.lines.range_of(edit.span), decoded(edit.text)) for edit in edits]
+    raw = snapshot.lines.text
+    changes = [types.TextEdit(snapshot.lines.range_of(edit.span), decoded(ended_as(raw, edit.text))) for edit in edits]
     if not session.client.versioned_edits:
         return types.WorkspaceEdit(changes={snapshot.uri: changes})
     document = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)

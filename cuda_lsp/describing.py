@@ -5,8 +5,9 @@ from __future__ import annotations
 from lsprotocol import types
 
 from agent.source.document import Document, parse
-from agent.source.edits import Edit, apply_edits, line_end, reanchor
+from agent.source.edits import Edit, apply_edits, reanchor
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from cuda_lsp.jobs import Job
 from cuda_lsp.server import CudaServer

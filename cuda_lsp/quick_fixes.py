@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from cuda_lsp import protocol
 from cuda_lsp.applying import workspace_edit

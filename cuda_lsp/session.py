@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, TypeVar
 
 from attrs import field, frozen
@@ -12,6 +13,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from agent.source.document import Document, parse
+from agent.source.line_ends import with_newlines
 from agent.source.parsing import changed_range
 from cuda_lsp.client import Client
 from cuda_lsp.lines import LineIndex, encoded, mended
@@ -47,9 +49,10 @@ class Snapshot:
     _parses: list[Document] = field(factory=list, repr=False, eq=False)
     _derived: dict[Any, Any] = field(factory=dict, repr=False, eq=False)
 
-    @property
+    @cached_property
     def text(self) -> bytes:
-        return self.lines.text
+        """What the client has, with ``\\n`` for a lone ``\\r``: the same offsets and lines as in ``lines``."""
+        return with_newlines(self.lines.text)
 
     @property
     def document(self) -> Document:

@@ -7,9 +7,10 @@ from tree_sitter import Node
 
 from agent.ideas.layout import laid_out
 from agent.source.document import Document, parse
-from agent.source.edits import Edit, apply_edits, line_end, splice
+from agent.source.edits import Edit, apply_edits, splice
 from agent.source.headers import header_place, includes
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from agent.workload.plan import Plan
 

@@ -11,7 +11,8 @@ def unified(old: Document, new: Document) -> str:
     """The difference as text with ``---``/``+++`` headers; empty where the texts are equal.
 
     Bytes that are no UTF-8 travel as surrogate escapes: ``unified(...).encode("utf-8", "surrogateescape")`` gives
-    the exact bytes of both files. A ``\\r`` before a line end stays in its line.
+    the exact bytes of both files. A ``\\r`` before a line end stays in its line; a lone
+    ``\\r`` ends a line, as in every document, and lines that have it no patch tool finds.
     """
     before, after = _lines(old.text), _lines(new.text)
     if before == after:

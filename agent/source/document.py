@@ -18,6 +18,7 @@ from agent.source.kernels import find_kernels
 from agent.source.launch import LaunchSite
 from agent.source.launches import find_launches
 from agent.source.lexing import Macro
+from agent.source.line_ends import with_newlines
 from agent.source.moving import Moved, kernels_of, launches_of
 from agent.source.parsing import parse_tree, reparse_tree
 from agent.source.span import Span
@@ -30,9 +31,10 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @frozen(eq=False)
 class Document:
-    """``text`` is what is on disk or in the editor, byte by byte. ``tree`` was parsed from ``blanked``, a text of the
-    same length and the same lines, so that all offsets hold in both. Tree, kernels and launches are made when first
-    asked for, and kernels and launches put in their places one by one. ``hasty``: see :func:`parse`."""
+    """``text`` is what is on disk or in the editor, with ``\\n`` for a lone ``\\r``. ``tree`` was parsed from
+    ``blanked``, a text of the same length and the same lines, so that all offsets hold in all of them. Tree, kernels
+    and launches are made when first asked for, and kernels and launches put in their places one by one. ``hasty``: see
+    :func:`parse`."""
 
     path: str
     text: bytes = field(repr=False)
@@ -100,7 +102,7 @@ class Document:
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
-        """The offset at which each line begins; lines end at ``\\n`` only, as compilers count them."""
+        """The offset at which each line begins; as nvcc counts them."""
         return (0, *accumulate(len(line) + 1 for line in self.text.split(b"\n")[:-1]))
 
     def kernel(self, name: str) -> Kernel:
@@ -132,6 +134,7 @@ def parse(text: bytes, path: str = "", previous: Document | None = None, hasty: 
     have parse errors, it may recover from them elsewhere than a parse from scratch does, and where their brackets do
     not match, it does not look at what follows. The document then says so; it must not be a ``previous``.
     """
+    text = with_newlines(text)
     if previous is not None and (before := previous.state) is not None:
         after = glance(before, text) if hasty else advance(before, text)
         if after is not None:

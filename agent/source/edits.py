@@ -7,6 +7,7 @@ from attrs import frozen
 from agent.source.document import Document, parse
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 
 
@@ -68,9 +69,3 @@ def splice(document: Document, kernel: Kernel, code: str) -> Document:
     if line_end(document.text) == b"\r\n":
         new = new.replace(b"\n", b"\r\n")
     return parse(apply_edits(document.text, [Edit(kernel.span, new)]), document.path, document)
-
-
-def line_end(text: bytes) -> bytes:
-    """The line end that most lines of ``text`` have: ``\\r\\n`` or ``\\n``."""
-    pairs = text.count(b"\r\n")
-    return b"\r\n" if 2 * pairs > text.count(b"\n") else b"\n"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from agent.source.line_ends import with_newlines
+
 _MARKS = (".git", ".cuda-lsp.toml")
 _SUFFIXES = frozenset(
     (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".def", ".c", ".cc", ".cpp", ".cxx")
@@ -144,7 +146,7 @@ def _included(file: Path) -> tuple[str, ...]:
         if key not in _includes:
             if len(_includes) > 2 * _MOST_FILES:
                 _includes.clear()
-            text = file.read_bytes() if stat.st_size <= _LARGEST and not file.is_symlink() else b""
+            text = with_newlines(file.read_bytes()) if stat.st_size <= _LARGEST and not file.is_symlink() else b""
             _includes[key] = tuple(name.decode("utf-8", "replace") for name in _INCLUDE.findall(text))
         return _includes[key]
     except OSError:

@@ -20,7 +20,7 @@ class Writer:
         if (document.path, line) != (self._path, self._line):
             self._pieces.append(f'#line {line} "{_quoted(document.path or "text")}"\n')
         raw = document.text[span.start : span.end] if code is None else code
-        text = raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
+        text = raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\0", " ")
         self._pieces.append(text if text.endswith("\n") else text + "\n")
         self._path = document.path
         self._line = line + self._pieces[-1].count("\n")

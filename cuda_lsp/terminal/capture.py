@@ -8,8 +8,9 @@ from attrs import frozen
 from agent.inference.capture import naming, stating
 from agent.inference.capture.launches import KEPT, Argument, Capture, Launch
 from agent.source.document import Document
-from agent.source.edits import Edit, apply_edits, line_end
+from agent.source.edits import Edit, apply_edits
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from agent.workload.directive import find_directive, format_directive
 from agent.workload.errors import WorkloadError

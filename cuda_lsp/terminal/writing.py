@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.source.document import Document
+from agent.source.line_ends import restored, with_newlines
 from cuda_lsp.terminal.exits import CommandError, Exit
 
 
@@ -15,14 +16,15 @@ def apply_document(old: Document, new: Document) -> None:
     that a full disk or a crash leaves the original whole. A symbolic link stays a link."""
     path = Path(old.path).resolve()
     try:
-        if path.read_bytes() != old.text:
+        raw = path.read_bytes()
+        if with_newlines(raw) != old.text:
             raise CommandError(Exit.INPUT, f"{old.path} changed meanwhile: nothing was written. Run the command again")
         # Root may write anything; a file without a write bit is still meant to be left alone.
         if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
             raise CommandError(
                 Exit.INPUT, f"{old.path} is read-only: nothing was written. --diff prints the change instead"
             )
-        _replace(path, new.text)
+        _replace(path, restored(raw, new.text))
     except OSError as error:
         raise CommandError(Exit.INPUT, f"{old.path} cannot be written ({error.strerror}): it is as it was") from error
 

@@ -82,4 +82,4 @@ class Desk:
     def server_text(self) -> str:
         snapshot = self.session.snapshot(self.uri)
         assert snapshot is not None
-        return snapshot.text.decode()
+        return snapshot.lines.text.decode()

@@ -30,7 +30,7 @@ def main() -> None:
     def text(uri: str) -> dict[str, Any] | None:
         """Of a document that is open: its version and all of its text."""
         snapshot = server.session.snapshot(uri)
-        return None if snapshot is None else {"version": snapshot.version, "text": decoded(snapshot.text)}
+        return None if snapshot is None else {"version": snapshot.version, "text": decoded(snapshot.lines.text)}
 
     @server.command(PROPOSALS)
     def proposals(uri: str) -> list[dict[str, Any]]:

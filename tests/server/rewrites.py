@@ -3,9 +3,10 @@
 from agent.evaluation.verdict import Correctness, Evidence, GateResult, Precision, Speed, Verdict
 from agent.source.diff import unified
 from agent.source.document import Document, parse
-from agent.source.edits import Edit, apply_edits, line_end
+from agent.source.edits import Edit, apply_edits
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from agent.workload.errors import WorkloadError
 from cuda_lsp.proposals.anchors import anchor, locate

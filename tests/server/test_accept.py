@@ -45,14 +45,15 @@ def test_launch_sites_change_with_the_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launches", [False, True])
 @pytest.mark.parametrize(
-    "text", [SCALE.replace("\n", "\r\n"), SCALE.replace("array", "\U0001f600 \u2028 \x0c é"), SCALE]
+    "text",
+    [SCALE.replace("\n", "\r\n"), SCALE.replace("\n", "\r"), SCALE.replace("array", "\U0001f600 \u2028 \x0c é"), SCALE],
 )
 def test_line_ends_and_characters_of_all_kinds(tmp_path: Path, text: str, launches: bool) -> None:
     desk = Desk(tmp_path, text)
     (proposal,) = desk.optimized(launches=launches)
     desk.editor.type(0, 0, "// \U0001f600 \u2029\r\n")
     assert accepted(desk, proposal).ok
-    end = "\r\n" if "\r\n" in text else "\n"
+    end = next(end for end in ("\r\n", "\r", "\n") if end in text)
     wanted = text.replace("// Scales", f"// helper 0{end}// Scales", 1).replace(BODY, f"{BODY} /* faster 0 */", 1)
     wanted = wanted.replace("/ 256, 256>>>", "/ 256, 128>>>", 1) if launches else wanted
     assert desk.editor.text == "// \U0001f600 \u2029\r\n" + wanted

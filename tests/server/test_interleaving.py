@@ -178,7 +178,7 @@ class World:
         snapshot = self.desk.session.snapshot(self.desk.uri)
         assert (snapshot is not None) == self.open
         if snapshot is not None:
-            assert snapshot.text.decode() == self.desk.editor.text
+            assert snapshot.lines.text.decode() == self.desk.editor.text
         for task, proposal in list(self.accepting.items()):
             # An editor may lie, and the user's own next edit be the very text that was promised: then it is there.
             if self.open and task in self.asked_on and promised(self.asked_on[task], self.desk.editor.text, proposal):
@@ -290,7 +290,7 @@ def test_the_server_has_the_text_that_the_client_has(encoding: str, text: str, s
         if dice.random() < 0.7:
             params = read.structure(buffer.changes(), types.DidChangeTextDocumentParams)
             snapshot = session.change(buffer.uri, params.text_document.version, params.content_changes)
-            assert snapshot is not None and snapshot.text.decode("utf-8", "surrogatepass") == buffer.text
+            assert snapshot is not None and snapshot.lines.text.decode("utf-8", "surrogatepass") == buffer.text
 
 
 OLD, NEW = "void k() {\n}", "void k() { // fast\n}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent.source.diff import unified
 from agent.source.document import SourceError, parse
 from agent.source.edits import Edit, apply_edits, reanchor, splice
+from agent.source.line_ends import with_newlines
 from agent.source.span import Span
 from tests.source.strategies import texts
 
@@ -95,7 +96,7 @@ def applied(folder, name: str, old: bytes, new: bytes) -> bytes:
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, texts, texts, st.sampled_from(["f.cu", "a b.cu"]))
 def test_splice_then_diff_is_byte_faithful(tmp_path, before, inside, after, name):
-    text = before.replace(b"\0", b"") + b"\n" + TWO + after.replace(b"\0", b"")
+    text = with_newlines(before.replace(b"\0", b"") + b"\n" + TWO + after.replace(b"\0", b""))
     document = parse(text, name)
     kernel = next((k for k in document.kernels if k.name == "b"), None)
     if kernel is None:

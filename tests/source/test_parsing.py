@@ -57,11 +57,11 @@ def test_a_sound_file_is_parsed_incrementally_and_stays_equal():
         assert_same(parse(edited, "", document), parse(edited))
 
 
-def test_crlf_counts_lines_by_line_feeds_only():
+def test_every_kind_of_line_end_counts_as_one_line():
     document = parse(b"\r\n\r\n\f__global__ void k(int* p)\r\n{\r\n}\r\n\r__global__ void j() {}")
-    assert [(k.name, k.line) for k in document.kernels] == [("k", 3), ("j", 6)]
+    assert [(k.name, k.line) for k in document.kernels] == [("k", 3), ("j", 7)]
     assert document.line(0) == 1
-    assert document.line(len(document.text)) == 6
+    assert document.line(len(document.text)) == 7
 
 
 def test_a_byte_order_mark_is_no_code():

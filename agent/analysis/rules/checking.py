@@ -17,10 +17,11 @@ from agent.analysis.rules.suppression import silenced, silences
 from agent.analysis.rules.view import AXES, View
 from agent.source.blanking import blanks_in
 from agent.source.document import Document
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.errors import SourceError
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
+from agent.source.line_ends import line_end
 from agent.source.moving import moved_kernel
 from agent.source.nodes import DEEPEST, is_deep
 from agent.source.parsing import parse_tree

@@ -18,9 +18,10 @@ from agent.analysis.rules.selection import Selection
 from agent.analysis.rules.suppression import silenced, silences
 from agent.analysis.syntax import descendants
 from agent.source.document import Document
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.kernel import Kernel
 from agent.source.launch import LaunchSite
+from agent.source.line_ends import line_end
 from agent.source.nodes import DEEPEST, is_deep
 from agent.source.parsing import parse_tree
 from agent.source.span import Span

@@ -2,8 +2,9 @@
 
 from agent.search.host.problem import Inexpressible
 from agent.source.document import Document
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.errors import UnknownKernel
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from agent.workload.directive import find_directive, plan_statements
 from agent.workload.plan import Plan

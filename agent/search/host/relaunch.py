@@ -8,8 +8,9 @@ from agent.search.host.problem import Inexpressible
 from agent.search.host.sites import check_of, checked, sites_of, statement_of
 from agent.search.host.spelling import Speller
 from agent.source.document import Document
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.launch import LaunchSite
+from agent.source.line_ends import line_end
 from agent.source.span import Span
 from agent.workload.expression import Expression, ExpressionError
 from agent.workload.plan import Grid, Launch

@@ -12,8 +12,9 @@ from agent.search.host.sites import check_of, is_alone, names_in_scope, statemen
 from agent.search.host.spelling import INT_MAX, Speller
 from agent.search.host.writing import Names, allocation, statements
 from agent.source.document import Document
-from agent.source.edits import Edit, line_end
+from agent.source.edits import Edit
 from agent.source.launch import LaunchSite
+from agent.source.line_ends import line_end
 from agent.source.nodes import LOOPS, ancestors, enclosing, node_text, walk
 from agent.source.span import Span
 from agent.workload.plan import Copy, Fill, Grid, Plan, Repeat, Scratch, Step, Swap

@@ -5,8 +5,9 @@ from agent.ideas.rewriting import indent_of
 from agent.search.host.problem import Inexpressible
 from agent.search.host.sites import is_alone, statement_of, unit_at
 from agent.source.document import Document, parse
-from agent.source.edits import Edit, apply_edits, line_end
+from agent.source.edits import Edit, apply_edits
 from agent.source.launch import LaunchSite
+from agent.source.line_ends import line_end
 from agent.source.nodes import descendants, node_text
 from agent.source.span import Span
 

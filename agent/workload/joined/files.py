@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+from agent.source.line_ends import with_newlines
+
 SOURCES = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 MAX_BYTES = 4_000_000
 MAX_FILES = 300
@@ -16,9 +18,9 @@ _INCLUDES = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.
 
 
 def read_text(path: str) -> bytes | None:
-    """The bytes of a source file; None for what is no text or cannot be read."""
+    """The bytes of a source file, lone ``\\r`` as ``\\n``; None for what is no text or cannot be read."""
     try:
-        text = Path(path).read_bytes()
+        text = with_newlines(Path(path).read_bytes())
     except (OSError, ValueError):
         return None
     return None if b"\0" in text or len(text) > MAX_BYTES else text
