@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, hit
-from agent.analysis.rules.mending import reached_by_all, replaced
+from agent.analysis.rules.finding import Cost, Hit, Mend, Severity, at, hit
+from agent.analysis.rules.mending import before, reached_by_all
 from agent.analysis.rules.registry import rule
 from agent.analysis.rules.view import View
-from agent.analysis.syntax import ancestors, arguments, callee, text
+from agent.analysis.syntax import ancestors, arguments, callee
 
 FIRES = """\
 __global__ void sum(float* x) {
     float v = x[threadIdx.x];
     for (int d = 16; d > 0; d /= 2) v += __shfl_down(v, d);  // W1
-    if (__any(v > 0.0f)) x[threadIdx.x] = v;
+    if (__any(v > 0.0f)) x[threadIdx.x] = v;  // W1
 }
 """
 RIGHT = """\
@@ -52,19 +52,17 @@ FULL = "0xffffffffu"
 )
 def removed_warp_call(view: View) -> Iterator[Hit]:
     calls = [call for call in view.facts.calls if callee(call) in REMOVED - view.defined and not _conditional(call)]
-    if calls:
-        first, *others = calls
-        name = callee(first)
+    mend = _mend(calls, view)
+    for call in calls:
+        name = callee(call)
         yield hit(
-            first,
-            f"{name} does not compile for sm_70 and later: use {name}_sync with the mask of its lanes",
-            related=tuple((other, f"{callee(other)} as well") for other in others),
-            mend=_mend(calls, view),
+            call, f"{name} does not compile for sm_70 and later: use {name}_sync with the mask of its lanes", mend=mend
         )
 
 
 def _mend(calls: list[Node], view: View) -> Mend | None:
-    """The mask of the whole warp, where all lanes come to each call."""
+    """The mask of the whole warp, where all lanes come to each call. One change for all of them: with one of them left
+    the kernel does not compile, so that nothing could be proved."""
     if not all(reached_by_all(call, view) for call in calls):
         return None
     changes = []
@@ -72,8 +70,10 @@ def _mend(calls: list[Node], view: View) -> Mend | None:
         name, given = call.child_by_field_name("function"), arguments(call)
         if name is None or not given:
             return None
-        changes += [(name, f"{callee(call)}_sync"), (given[0], f"{FULL}, {text(given[0])}")]
-    return replaced("Use the _sync forms with the mask of the whole warp", *changes)
+        # put in and not written over, as the value may be such a call itself
+        changes += [(at(name), f"{callee(call)}_sync"), (before(given[0]), f"{FULL}, ")]
+    which = "" if len(calls) == 1 else f" in all {len(calls)} calls"
+    return Mend(f"Use the _sync forms with the mask of the whole warp{which}", tuple(changes))
 
 
 def _conditional(node: Node) -> bool:
