@@ -37,6 +37,9 @@ MAX_GRID: Three = (2**31 - 1, 65535, 65535)
 MAX_BLOCK: Three = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_SHARED = 227 * 1024
+FREE_SHARED = 48 * 1024
+"""Bytes of shared memory that a block may have, static and dynamic together, unless the host raises the kernel's limit
+(CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.x and later)."""
 
 Names = Mapping[str, int | float]
 

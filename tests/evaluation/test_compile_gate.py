@@ -9,6 +9,8 @@ from agent.evaluation.prepare import Prepared, prepare
 from agent.evaluation.trial import Ruling, Trial
 from agent.execution.compiler.result import CompileFailure, Diagnostic, Options
 from agent.source.document import Document
+from agent.workload.expression import number
+from agent.workload.plan import Plan
 from agent.workload.program import Program
 from tests.evaluation.kernels import original, rewrite, setting
 
@@ -112,3 +114,28 @@ def test_a_launch_that_does_not_fit(side: tuple[Prepared, Program]) -> None:
     found = ruling(side, rewrite(text, plan.plan))
     assert found.outcome == "failed"
     assert "does not launch" in found.reason
+
+
+MAIN = """
+int main() {
+    int n = 5000;
+    float *x, *y;
+    cudaMalloc(&x, n * sizeof(float)), cudaMalloc(&y, n * sizeof(float));
+    twice<<<(n + 255) / 256, 256, 60000>>>(x, y, n);
+}
+"""
+RAISE = "    cudaFuncSetAttribute(twice, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);\n    twice<<<"
+
+
+def test_shared_memory_that_the_host_does_not_ask_for(side: tuple[Prepared, Program]) -> None:
+    """The plan alone would launch it: what the user's program does with the launch decides."""
+    (launch,) = side[1].plan.launches()
+    plan = Plan((evolve(launch, shared=number(60000)),))
+    found = ruling(side, rewrite(CHANGED + MAIN, plan))
+    assert found.outcome == "failed"
+    assert "`twice` at line 16 fails on a card: it asks for 60000 bytes" in found.reason
+    asked = ruling(side, rewrite(CHANGED + MAIN.replace("    twice<<<", RAISE), plan))
+    assert asked.outcome == "passed"
+    unseen = ruling(side, rewrite(CHANGED, plan))
+    assert unseen.outcome == "passed"
+    assert any("lets twice have 60000 bytes" in one for one in unseen.trial.not_checked)

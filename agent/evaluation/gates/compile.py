@@ -7,10 +7,11 @@ from attrs import evolve
 
 from agent.evaluation.nvcc_view import told_apart
 from agent.evaluation.setting import FULL
+from agent.evaluation.shared_limit import ungranted
 from agent.evaluation.trial import PASSED, Ruling, Trial, gate, passed, undecided, wrong
 from agent.execution.compiler import build, check_file
 from agent.execution.compiler.result import Build, CompileFailure, Resources
-from agent.execution.emulator.decode import PtxError, decode
+from agent.execution.emulator.ptx.decode import PtxError, decode
 from agent.execution.occupancy import occupancy
 from agent.workload.binding import Bound, BoundLaunch
 
@@ -38,6 +39,11 @@ def compile_(trial: Trial) -> Ruling:
     problem = _does_not_fit(trial.bound, built)
     if problem:
         return wrong(trial, problem)
+    static = {kernel: held.static_shared for kernel, held in built.resources.items()}
+    limit = ungranted(trial.prepared.original, trial.candidate, trial.bound, static)
+    if limit is not None and limit.fails:
+        return wrong(trial, limit.words)
+    trial = trial.unchecked(*([limit.words] if limit is not None else []))
     pairs = _pairs(trial.prepared.build.resources, built.resources)
     known = evolve(trial, build=built, resources=pairs)
     apart = _told_apart(trial)

@@ -7,6 +7,7 @@ from agent.workload.static import calls, parts, structs
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import (
+    ANY,
     ZERO,
     Called,
     Content,
@@ -56,6 +57,7 @@ def record(
             pinned=frozenset(facts.pinned),
             cluster=cluster,
             cooperative=cooperative,
+            granted=_granted(called, facts),
         )
     )
     for value in values:
@@ -63,6 +65,16 @@ def record(
             if isinstance(held, Pointer):
                 domain = state.contents[held.memory].domain
                 parts.refill(held.memory, Content("kernel", domain), facts, state)
+
+
+def _granted(called: Called, facts: Facts) -> Scalar | Unknown | None:
+    """What a kernel is allowed by now: as it is launched, or under its name alone where its arguments are deduced."""
+    told = [
+        held
+        for one, held in facts.granted.items()
+        if one in (called, ANY) or (one.kernel == called.kernel and not (one.template and called.template))
+    ]
+    return told[-1] if told else None
 
 
 def kernel(name: str, line: int, facts: Facts, state: State) -> Called | None:

@@ -14,7 +14,9 @@ from agent.workload.static.hints import domain_of
 from agent.workload.static.properties import property_value
 from agent.workload.static.state import Facts, State, plain_name
 from agent.workload.static.values import (
+    ANY,
     ZERO,
+    Called,
     Content,
     CopyItem,
     FillItem,
@@ -187,6 +189,14 @@ def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> V
     return ZERO
 
 
+def _grant(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    """``cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)``."""
+    if len(values) == 3 and "MaxDynamicSharedMemorySize" in facts.node_text(node):
+        kernel = values[0] if isinstance(values[0], Called) else ANY
+        facts.granted[kernel] = ev.as_scalar(values[2]) if kernel is not ANY else Unknown("which kernel is not known")
+    return ZERO
+
+
 def _ignore(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     return ZERO
 
@@ -240,7 +250,7 @@ CUDA: Mapping[str, Handler] = {
     "cudaFreeHost": _ignore,
     "cudaMemPrefetchAsync": _ignore,
     "cudaMemAdvise": _ignore,
-    "cudaFuncSetAttribute": _ignore,
+    "cudaFuncSetAttribute": _grant,
     "cudaFuncSetCacheConfig": _ignore,
     "cudaDeviceSynchronize": _ignore,
     "cudaThreadSynchronize": _ignore,

@@ -17,7 +17,7 @@ from agent.workload import dtypes, types
 from agent.workload.expression import name as name_of
 from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
-from agent.workload.static.values import Content, Item, Memory, Root, Scalar, Unknown, Value
+from agent.workload.static.values import Called, Content, Item, Memory, Root, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
 MAX_WORK = 60_000
@@ -83,7 +83,7 @@ class Facts:
     the kernel would have to be compiled anew. ``answers`` are values that the user gave for unknown roots,
     ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
     integer types of members and elements, ``kernels`` the names of all kernels. ``same`` and ``turns`` remember what
-    roots are called.
+    roots are called. ``granted`` are the bytes of dynamic shared memory that kernels were allowed, as they are written.
     """
 
     unit: Unit
@@ -98,6 +98,7 @@ class Facts:
     parts: dict[int, dict[str, int]] = field(factory=dict)
     integers: dict[int, str | None] = field(factory=dict)
     symbol_contents: dict[str, Content] = field(factory=dict)
+    granted: dict[Called, Scalar | Unknown] = field(factory=dict)
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
     roots: dict[str, Root] = field(factory=dict)

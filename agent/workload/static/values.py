@@ -200,7 +200,8 @@ class LaunchItem:
     """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that
     decided the way to it; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
     turns are all alike. ``cluster`` is what an attribute of the launch asks for, None where none does; ``cooperative``
-    if all blocks of the launch run at once."""
+    if all blocks of the launch run at once. ``granted`` is to how many bytes of dynamic shared memory the host raised
+    the kernel's limit before, None where it did not."""
 
     kernel: str
     template: tuple[str, ...]
@@ -215,6 +216,7 @@ class LaunchItem:
     pinned: frozenset[str] = frozenset()
     cluster: Dim3 | Unknown | None = None
     cooperative: bool = False
+    granted: Scalar | Unknown | None = None
 
 
 @frozen
@@ -258,5 +260,7 @@ class LoopItem:
 
 Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
 
+ANY = Called("")
+"""A kernel, and which is not known."""
 ONE = Scalar(number(1), "i32")
 ZERO = Scalar(number(0), "i32")
