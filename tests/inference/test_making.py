@@ -3,20 +3,21 @@
 What is expected is worked out by hand from each kernel."""
 
 import pytest
+from attrs import evolve
 
 from agent.evaluation.prepare import Failure, prepare
 from agent.evaluation.setting import Setting
 from agent.execution.compiler import Options
 from agent.execution.emulator import Emulator
 from agent.execution.targets import find_target
-from agent.inference.making import MadeUp, make_up
+from agent.inference.making import MadeUp, at_other_numbers, invented, make_up, plausible
 from agent.inference.probing import Limits, Stopped
 from agent.source.document import parse
 from agent.workload.bind import bind
 from agent.workload.binding import BoundLaunch
 from agent.workload.describe import origin
 from agent.workload.program import Program
-from agent.workload.workload import MADE_UP, Access
+from agent.workload.workload import MADE_UP, Access, Workload
 
 I = "int i = blockIdx.x * blockDim.x + threadIdx.x;"  # noqa: E741
 SCALE = f"__global__ void k(const float* x, float* y, float a, int n) {{ {I} if (i < n) y[i] = a * x[i]; }}"
@@ -118,3 +119,40 @@ def test_nothing_is_judged_on_a_launch_that_was_made_up() -> None:
 def test_what_a_launch_came_to_is_told(body: str, varies: bool, all_of_it: bool) -> None:
     found = made(f"__global__ void k(int* x, int n) {{ {I} {body} }}")
     assert found.varies is varies and (found.reached == 1) is all_of_it
+
+
+COLUMNS = f"""__global__ void k(const float* x, float* y, int n, int w, int stride, float a) {{ {I}
+    if (i < n) y[i] = a * x[i % w * n + i * stride]; }}"""
+
+
+def numbers(workload: Workload) -> dict[str, int | float | None]:
+    return {one.name: one.value.constant for one in workload.constants} | {
+        one.name: one.value for one in workload.sizes
+    }
+
+
+def test_the_same_kernel_runs_on_other_numbers_each_of_them_another_than_before() -> None:
+    document, first = parse(COLUMNS.encode(), "k.cu"), made(COLUMNS).workload
+    others = list(at_other_numbers(document, document.kernels[0], first))
+    tried = [numbers(one) for one in (first, *others)]
+    assert len(others) == 2 and all(plausible(one) for one in (first, *others))
+    assert all(len({one[name] for one in tried}) == 3 for name in ("n", "w", "stride"))
+    assert tried[2]["n"] != tried[2]["w"], "sizes that are alike may hide what only one of them does"
+    assert {one.plan.launches()[0].block for one in others} == {first.plan.launches()[0].block}
+    assert invented(document, document.kernels[0], first) == {"n", "w", "stride", "a"}
+
+
+def test_what_the_launch_tells_stays_and_where_it_tells_all_there_is_nothing_else_to_try() -> None:
+    host = "void run(float* x, float* y, int n) {{ k<<<3, 128>>>(x, y, {}, 64, 1, 2.0f); }}"
+    for argument, free in (("n", {"n"}), ("300", set())):
+        document = parse(f"{COLUMNS}\n{host.format(argument)}\n".encode(), "k.cu")
+        first = make_up(document, document.kernels[0], None, Limits(60.0)).workload
+        assert invented(document, document.kernels[0], first) == free
+        others = [numbers(one) for one in at_other_numbers(document, document.kernels[0], first)]
+        assert len(others) == 2 * len(free) and all((one["w"], one["stride"]) == (64, 1) for one in others)
+
+
+def test_a_row_shorter_than_a_warp_is_not_plausible() -> None:
+    workload = made(COLUMNS).workload
+    short = tuple(evolve(one, value=17) if one.name == "w" else one for one in workload.sizes)
+    assert not plausible(evolve(workload, sizes=short))

@@ -3,7 +3,8 @@
 The counts come in as data, by line and instruction. A line counts as bad by the rules' own measure: at least twice the
 sectors that 32 lanes side by side would need, or twice the passes, by warps of which 8 lanes or more are at work. It
 gets a finding where no rule names it, and nothing else is said where the numbers of the run decide what was counted:
-lanes that are spread by loaded data, or by a number that was made up together with the launch.
+lanes that are spread by loaded data, or by a number that was made up together with the launch, unless the line is as
+bad on other launches with other numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,17 +37,19 @@ said."""
 @frozen
 class Counts:
     """What was executed, by 1-based line of the document and instruction; ``sizes`` in words (``n=4096``, or empty);
-    ``made_up``: nothing states the kernel's own launch; ``block`` is the one that ran, where that is known."""
+    ``made_up``: nothing states the kernel's own launch; ``block`` is the one that ran, where that is known.
+    ``invented`` are the parameters whose values were made up with it; None where it may be any of them."""
 
     lines: Mapping[int, Sequence[Executed]]
     sizes: str = ""
     made_up: bool = False
     block: tuple[int, int, int] | None = None
+    invented: frozenset[str] | None = None
 
 
 @frozen
-class _Bad:
-    """The worst access of a line to one kind of memory: ``each`` sectors or passes, ``best`` would do."""
+class Cost:
+    """An access of a line to one kind of memory: ``each`` sectors or passes, ``best`` would do."""
 
     line: int
     space: str
@@ -54,12 +57,16 @@ class _Bad:
     each: float
     best: float
 
+    @property
+    def place(self) -> tuple[int, str, bool | None]:
+        return self.line, self.space, self.stores
+
 
 @frozen(eq=False)
 class _At:
     """A bad line and the accesses of its text that it may be."""
 
-    bad: _Bad
+    bad: Cost
     accesses: tuple[Access, ...]
 
     @property
@@ -74,28 +81,64 @@ class _At:
         return "S1" if root is not None and len(root.dims) > 1 else "S2"
 
 
-def from_counts(document: Document, kernel: Kernel, counts: Counts) -> tuple[Finding, ...]:
+def from_counts(
+    document: Document, kernel: Kernel, counts: Counts, elsewhere: Sequence[Counts] = ()
+) -> tuple[Finding, ...]:
     """A finding for each array and rule that has a bad line in the kernel which no rule names, in text order; its
     other lines are the related ones. All of them: a selection is the caller's. What is asked of headers must have been
-    learned."""
-    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel, counts)):
-        return ()
-    first, last = document.line(kernel.span.start), document.line(kernel.span.end)
-    bad = [one for line in sorted(counts.lines) if first <= line <= last for one in _bad(line, counts.lines[line])]
+    learned. ``elsewhere`` are counts on further launches that were made up, with other numbers: what is bad there too
+    no number decides, and what is fine on one of them is not said."""
+    bad = unnamed(document, kernel, counts)
     if not bad:
         return ()
-    named = _named(document, kernel)
     facts = analyse(document, kernel, shared=learned(document, file_facts(document)))
+    agreed, denied = _held_against(elsewhere)
     found = [
         _At(one, there)
         for one in bad
-        if one.line not in named[one.space] and (there := _accesses(facts, one, counts.made_up))
+        if one.place not in denied and (there := _accesses(facts, one, _deciding(facts, counts, one.place in agreed)))
     ]
-    groups: dict[tuple[str, tuple[str, ...]], list[_At]] = {}
+    groups: dict[tuple[str, tuple[str, ...], bool], list[_At]] = {}
     for at in found:
-        groups.setdefault((at.rule, at.names), []).append(at)
-    made = (_finding(document, kernel, rule, group, counts) for (rule, _), group in groups.items())
+        groups.setdefault((at.rule, at.names, at.bad.place in agreed), []).append(at)
+    made = (
+        _finding(document, kernel, rule, group, counts, elsewhere if alike else ())
+        for (rule, _, alike), group in groups.items()
+    )
     return tuple(sorted((one for one in made if one is not None), key=lambda one: one.span))
+
+
+def unnamed(document: Document, kernel: Kernel, counts: Counts) -> list[Cost]:
+    """The bad accesses that no rule names, by line; none of a kernel of which a made-up launch says nothing."""
+    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel, counts)):
+        return []
+    first, last = document.line(kernel.span.start), document.line(kernel.span.end)
+    bad = [one for line in sorted(counts.lines) if first <= line <= last for one in _bad(line, counts.lines[line])]
+    named = _named(document, kernel) if bad else {}
+    return [one for one in bad if one.line not in named[one.space]]
+
+
+_Place = tuple[int, str, bool | None]
+
+
+def _held_against(elsewhere: Sequence[Counts]) -> tuple[set[_Place], set[_Place]]:
+    """The places that are bad on every launch, and those that one comes to and has no bad access at."""
+    if not elsewhere:
+        return set(), set()
+    bad = [{one.place for line, listed in counts.lines.items() for one in _bad(line, listed)} for counts in elsewhere]
+    fine = (
+        {one.place for line, listed in counts.lines.items() for one in _costs(line, listed)} for counts in elsewhere
+    )
+    return set.intersection(*bad), {place for there, worse in zip(fine, bad, strict=True) for place in there - worse}
+
+
+def _deciding(facts: Facts, counts: Counts, agreed: bool) -> frozenset[str]:
+    """The parameters whose values were made up and may decide what was counted."""
+    if not counts.made_up or agreed:
+        return frozenset()
+    if counts.invented is not None:
+        return counts.invented
+    return frozenset(one.name for one in facts.kernel.parameters if one.pointer_depth == 0)
 
 
 def moved(finding: Finding, by: int) -> Finding:
@@ -108,25 +151,27 @@ def _moved(span: Span, by: int) -> Span:
     return Span(span.start + by, span.end + by)
 
 
-def _bad(line: int, listed: Sequence[Executed]) -> Iterator[_Bad]:
+def _bad(line: int, listed: Sequence[Executed]) -> Iterator[Cost]:
     """The worst load, store and access to shared memory of a line, as far as they are bad."""
-    worst: dict[tuple[str, bool | None], _Bad] = {}
+    worst: dict[_Place, Cost] = {}
+    for one in _costs(line, listed):
+        if one.each >= BAD * one.best and (one.place not in worst or one.each > worst[one.place].each):
+            worst[one.place] = one
+    yield from worst.values()
+
+
+def _costs(line: int, listed: Sequence[Executed]) -> Iterator[Cost]:
+    """What each load, store and access to shared memory of a line costs, bad or not."""
     for one in listed:
         if one.atomics or not many(one):
             continue
         stores = {"load": False, "store": True}.get(one.kind)
         # a sector for all lanes is none the worse for being one of their own
         side_by_side = max(one.ideal_sectors, WARP * one.width * one.requests // SECTOR)
-        for space, number, cost, ideal in (
-            ("global", one.requests, one.sectors, side_by_side),
-            ("shared", one.shared, one.passes, one.ideal_passes),
-        ):
-            if number and ideal and cost >= BAD * ideal:
-                key = space, stores if space == "global" else None
-                found = _Bad(line, *key, cost / number, ideal / number)
-                if key not in worst or found.each > worst[key].each:
-                    worst[key] = found
-    yield from worst.values()
+        if one.requests and side_by_side:
+            yield Cost(line, "global", stores, one.sectors / one.requests, side_by_side / one.requests)
+        if one.shared and one.ideal_passes:
+            yield Cost(line, "shared", None, one.passes / one.shared, one.ideal_passes / one.shared)
 
 
 def _named(document: Document, kernel: Kernel) -> Mapping[str, set[int]]:
@@ -144,9 +189,9 @@ def _named(document: Document, kernel: Kernel) -> Mapping[str, set[int]]:
     return found
 
 
-def _accesses(facts: Facts, bad: _Bad, made_up: bool) -> tuple[Access, ...]:
-    """The accesses in the text that a bad line may be: none where the line has no such access, or where numbers that
-    nobody stated may decide what it costs."""
+def _accesses(facts: Facts, bad: Cost, deciding: frozenset[str]) -> tuple[Access, ...]:
+    """The accesses in the text that a bad line may be: none where the line has no such access, or where loaded data or
+    parameters that are ``deciding`` may be what it costs."""
     there = [
         one
         for one in (*facts.accesses, *facts.hinted)
@@ -157,7 +202,7 @@ def _accesses(facts: Facts, bad: _Bad, made_up: bool) -> tuple[Access, ...]:
         and (bad.stores is None or (one.writes if bad.stores else one.reads))
     ]
     likely = [one for one in there if not _side_by_side(one)] or there
-    if any(decided_by_data(one, facts) or (made_up and decided_by_names(one, facts)) for one in likely):
+    if any(decided_by_data(one, facts) or decided_by_names(one, facts, deciding) for one in likely):
         return ()
     return tuple(likely)
 
@@ -184,14 +229,14 @@ def _is_open(document: Document, kernel: Kernel, counts: Counts) -> bool:
     return bool(numbers - template_numbers(document, kernel, sites).keys())
 
 
-def _finding(document: Document, kernel: Kernel, rule: str, group: Sequence[_At], counts: Counts) -> Finding | None:
+def _finding(
+    document: Document, kernel: Kernel, rule: str, group: Sequence[_At], counts: Counts, alike: Sequence[Counts]
+) -> Finding | None:
     lined = [at for at in group if not _silenced(document, kernel, at)]
     if not lined:
         return None
     one, *others = lined
     what = "sectors" if one.bad.space == "global" else "passes"
-    where = f"counted{f' at {counts.sizes}' if counts.sizes else ''}"
-    launch = " on a launch that was made up" if counts.made_up else ""
     each, best = _number(one.bad.each), _number(one.bad.best)
     related = {
         _place(document, other): f"{_number(other.bad.each)} {what} here ({_text(other)})"
@@ -205,10 +250,17 @@ def _finding(document: Document, kernel: Kernel, rule: str, group: Sequence[_At]
         # what was counted on numbers of ours is no certain cost of the user's
         Severity.INFORMATION if counts.made_up else by_id()[rule].severity,
         tuple(Related(span, words) for span, words in related.items()),
-        f"{where}{launch}: {each} {what} {'a request' if what == 'sectors' else 'an access'}, {best} would do",
+        f"{_where(counts, alike)}: {each} {what} {'a request' if what == 'sectors' else 'an access'}, {best} would do",
         by_id()[rule].fix,
         counted=True,
     )
+
+
+def _where(counts: Counts, alike: Sequence[Counts]) -> str:
+    others = [f" at {one.sizes}" for one in alike if one.sizes]
+    also = f", and as bad{' and'.join(others)}" if others else ""
+    launch = " on a launch that was made up" if counts.made_up else ""
+    return f"counted{f' at {counts.sizes}' if counts.sizes else ''}{launch}{also}"
 
 
 def _message(at: _At) -> str:

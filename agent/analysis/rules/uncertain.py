@@ -4,7 +4,7 @@ Where the index of an access can be followed, its summands tell that differ betw
 in it do, and all that those were ever given, under whatever condition.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from tree_sitter import Node
@@ -29,9 +29,11 @@ def decided_by_data(access: Access, facts: Facts) -> bool:
     return any(_differs(other) for other in inside) or any(_loaded(part, facts) for part in _given(access.node, facts))
 
 
-def decided_by_names(access: Access, facts: Facts) -> bool:
-    """Whether a parameter multiplies or divides what differs between threads."""
-    index, known = _followed(access), {one.name for one in facts.kernel.parameters if one.pointer_depth == 0}
+def decided_by_names(access: Access, facts: Facts, known: frozenset[str]) -> bool:
+    """Whether one of these parameters multiplies or divides what differs between threads."""
+    if not known:
+        return False
+    index = _followed(access)
     if index is not None:
         return any(name in known for product in _apart(index) for name in free(product))
     parts = (access.node, *_given(access.node, facts))
@@ -93,7 +95,7 @@ def _differs(read: Access) -> bool:
     return read.index is None or any(not atom.same_for_all for atom in read.index.atoms)
 
 
-def _scales(operation: Node, known: set[str], facts: Facts) -> bool:
+def _scales(operation: Node, known: frozenset[str], facts: Facts) -> bool:
     """Whether one side of a multiplication or division is made of parameters, and the other differs between
     threads."""
     if text(operation.child_by_field_name("operator")) not in _SCALING:
@@ -103,7 +105,7 @@ def _scales(operation: Node, known: set[str], facts: Facts) -> bool:
     return len(sides) == 2 and any(named(one) and varying(other) for one, other in (sides, sides[::-1]))
 
 
-def _holds(node: Node, names: set[str], facts: Facts) -> bool:
+def _holds(node: Node, names: Collection[str], facts: Facts) -> bool:
     """Whether one of these names stands below a node, or in what a variable there was given."""
     parts = (node, *_given(node, facts))
     return any(text(one) in names for part in parts for one in descendants(part, "identifier"))

@@ -4,5 +4,6 @@ It is named as made up wherever it is used, and nothing is verified or optimized
 """
 
 from agent.inference.making.choosing import MadeUp, make_up
+from agent.inference.making.elsewhere import at_other_numbers, invented, plausible
 
-__all__ = ["MadeUp", "make_up"]
+__all__ = ["MadeUp", "at_other_numbers", "invented", "make_up", "plausible"]

@@ -108,7 +108,7 @@ def _best(lab: Lab, told: Known) -> tuple[MadeUp | None, Stopped | None]:
         try:
             if block is None:
                 block, chosen = choose_block(lab, trial.numbers, None), chosen + 1
-            found = _tried(lab, trial, block, count)
+            found = tried(lab, trial, block, count)
         except Stopped as stopped:
             if stopped.kind == "cancelled":
                 raise
@@ -130,7 +130,7 @@ def _best(lab: Lab, told: Known) -> tuple[MadeUp | None, Stopped | None]:
     return best, None if best is not None else why
 
 
-def _tried(lab: Lab, trial: Trial, block: Three, count: int) -> MadeUp:
+def tried(lab: Lab, trial: Trial, block: Three, count: int) -> MadeUp:
     """One launch: what it touches on buffers without ends, then again on buffers of that length. Raises Stopped,
     WorkloadError."""
     subject = lab.subject

@@ -154,3 +154,48 @@ def test_another_block_than_the_one_in_sight_says_nothing_of_rows() -> None:
     (kernel,) = document.kernels
     said = [from_counts(document, kernel, Counts({1: [WIDE]}, "", True, block)) for block in ((32, 8, 1), (8, 8, 1))]
     assert [len(one) for one in said] == [1, 0]
+
+
+ROWS = "__global__ void f(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x / n * 64]; }"
+"""A row's length decides, which nobody wrote."""
+
+
+def elsewhere(*lines: dict[int, list[Executed]], text: str = ROWS) -> list[Finding]:
+    """On a launch that was made up, where line 1 is bad, and with the numbers of others."""
+    document = parse(text.encode(), "f.cu")
+    others = [Counts(there, f"n={128 + at}", True) for at, there in enumerate(lines)]
+    return list(from_counts(document, document.kernels[0], Counts({1: [WIDE]}, "n=34", True), others))
+
+
+def test_what_is_bad_with_every_number_tried_is_named_and_all_of_them_are_told() -> None:
+    (finding,) = elsewhere({1: [WIDE]}, {1: [WIDE, CLEAN]})
+    assert finding.cost == (
+        "counted at n=34 on a launch that was made up, and as bad at n=128 and at n=129: "
+        "32 sectors a request, 4 would do"
+    )
+    assert finding.severity is Severity.INFORMATION
+
+
+@pytest.mark.parametrize(
+    "last", [{1: [CLEAN]}, {1: []}, {1: [MEETING]}], ids=["fine", "not reached", "of another kind"]
+)
+def test_where_one_of_them_does_not_show_it_a_number_decides(last: dict[int, list[Executed]]) -> None:
+    assert elsewhere({1: [WIDE]}, last) == []
+
+
+def test_what_is_fine_with_other_numbers_is_not_named_whatever_decides_it() -> None:
+    text = "__global__ void f(const float* x, float* y) { y[0] = x[place(threadIdx.x)]; }"
+    assert len(elsewhere(text=text)) == 1
+    assert len(elsewhere({1: []}, text=text)) == 1, "where nothing comes to it nothing is known"
+    assert elsewhere({1: [CLEAN]}, text=text) == []
+
+
+def test_loaded_data_decides_whatever_the_numbers_are() -> None:
+    text = "__global__ void f(const float* x, const int* at, float* y) { y[0] = x[place(at[threadIdx.x])]; }"
+    assert elsewhere({1: [WIDE]}, {1: [WIDE]}, text=text) == []
+
+
+def test_a_number_that_the_launch_tells_was_not_made_up() -> None:
+    document = parse(ROWS.encode(), "f.cu")
+    counts = [Counts({1: [WIDE]}, "", True, None, frozenset(names)) for names in ((), ("n",))]
+    assert [len(from_counts(document, document.kernels[0], one)) for one in counts] == [1, 0]
