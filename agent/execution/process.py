@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import agent
-from agent.execution import children, wire
+from agent.execution import children, leaving, wire
 from agent.execution.wire import Channel
 
 T = TypeVar("T")
@@ -80,13 +80,18 @@ class Child:
     def __init__(self, module: str, under: Sequence[str] = ()) -> None:
         """``under``: a program of the user's toolkit, with its arguments, that starts the process and watches it."""
         self._mark = secrets.token_hex(8)
+        self._scratch = leaving.name_of_child()
         paths = dict.fromkeys(str(Path(path).absolute()) for path in [*sys.path, _OURS] if path)
         self._process = subprocess.Popen(
             [*under, sys.executable, "-I", "-c", _START, json.dumps(list(paths)), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**scrubbed(os.environ), _FAMILY: f"{os.environ.get(_FAMILY, '')} {self._mark}".strip()},
+            env={
+                **scrubbed(os.environ),
+                _FAMILY: f"{os.environ.get(_FAMILY, '')} {self._mark}".strip(),
+                leaving.SCRATCH: self._scratch,
+            },
             # A folder that holds nothing but our own published source: relative paths lead nowhere of interest.
             cwd=Path(children.__file__).parent,
             start_new_session=True,
@@ -167,12 +172,13 @@ class Child:
         self.close()
 
     def close(self) -> None:
-        """Kill the process and whatever it started, and wait until it is gone."""
+        """Kill the process and whatever it started, wait until it is gone, and clear up after it."""
         if self.alive:
             kill(self._process)
         else:
             _kill_orphans(self._mark)
         self._process.wait()
+        leaving.discard(self._scratch)
         for stream in (self._process.stdin, self._process.stdout):
             # A thread may still be inside a read of this stream; the dead process has already ended that read.
             with contextlib.suppress(OSError, ValueError):
@@ -223,7 +229,7 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
             process.kill()
             return
         os.killpg(process.pid, signal.SIGSTOP)  # so that it starts no more while we look
-        below = descendants(process.pid)
+        below = leaving.descendants(process.pid)
         os.killpg(process.pid, signal.SIGKILL)
         for pid in below:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -233,28 +239,7 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
 def _kill_orphans(mark: str) -> None:
     """End what a process left behind that died by itself. Its children end when they find it gone, but for those that
     somebody had stopped, and by then the system no longer knows whose they were."""
-    for pid in _running():
+    for pid in leaving.running():
         with contextlib.suppress(OSError):
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
                 os.kill(pid, signal.SIGKILL)
-
-
-def _running() -> tuple[int, ...]:
-    """The processes of this system, as it lists them; some may be gone by the time they are looked at."""
-    with contextlib.suppress(OSError):
-        return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return ()
-
-
-def descendants(pid: int) -> tuple[int, ...]:
-    """Every process below one, parents first, by the system's own account; none where it keeps none (/proc)."""
-    below: dict[int, list[int]] = {}
-    for one in _running():
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # the name in the second field may hold anything but a last bracket
-            parent = int(Path(f"/proc/{one}/stat").read_bytes().rpartition(b")")[2].split()[1])
-            below.setdefault(parent, []).append(one)
-    found = list(below.get(pid, ()))
-    for one in found:
-        found += below.get(one, ())
-    return tuple(found)

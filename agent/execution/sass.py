@@ -3,12 +3,12 @@
 import importlib.util
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PureWindowsPath
 
 from agent.execution import toolkit
 from agent.execution.compiler.result import Build
+from agent.execution.leaving import scratch
 
 SECONDS = 30.0
 
@@ -57,8 +57,8 @@ def in_order(build: Build, kernels: Iterable[str], path: str) -> tuple[tuple[int
 
 
 def _run(program: Path, build: Build) -> str:
-    with tempfile.TemporaryDirectory(prefix="cuda-lsp-") as folder:
-        file = Path(folder) / "kernel.cubin"
+    with scratch() as folder:
+        file = folder / "kernel.cubin"
         # CuPy takes the last byte for a terminating zero and leaves it away; the disassembler wants the file whole
         file.write_bytes(build.cubin + b"\0")
         try:

@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 import cuda_lsp
+from agent.execution.leaving import leave_nothing
 from cuda_lsp import cli
+from cuda_lsp.terminal import ending
 from cuda_lsp.terminal.exits import TOO_DEEP, CommandError, Exit
 
 
@@ -36,11 +38,13 @@ def group() -> None:
 
 def main() -> None:
     """Entry point. Never shows a traceback."""
+    ending.watch()
     try:
         code = group.main(standalone_mode=False) or Exit.OK
-    except click.exceptions.Abort:
-        code = _say("interrupted", Exit.INTERRUPTED)
-    except KeyboardInterrupt:
+    except ending.Ended:
+        code = Exit.INTERRUPTED
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        leave_nothing(last=False)
         code = _say("interrupted", Exit.INTERRUPTED)
     except click.ClickException as error:
         error.show()
@@ -54,7 +58,9 @@ def main() -> None:
     except RecursionError:
         code = _say(TOO_DEEP, Exit.INPUT)
     except Exception:
+        ending.finish()  # what was ended in the midst of something may fail in any way
         code = _say(_report(), Exit.INTERNAL)
+    ending.finish()
     sys.exit(int(code))
 
 

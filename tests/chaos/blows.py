@@ -10,7 +10,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from agent.execution.process import Child, descendants
+from agent.execution.leaving import descendants
+from agent.execution.process import Child
 
 ROLES = {
     "worker": "tests.chaos.worker",

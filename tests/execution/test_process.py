@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.execution import process
+from agent.execution import leaving, process
 from agent.execution.children.messages import AskCompiler, Compiled, CompilerIs
 from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeout
 from agent.execution.wire import Channel
@@ -123,11 +123,11 @@ def test_also_those_that_lead_sessions_of_their_own_and_look_after_nobody(
     one = child(tmp_path, monkeypatch, body + answer("f'{p.pid} {below}'"))
     pids = [int(pid) for pid in one.converse(ask, 60).log.split()]
     assert not any(gone(pid, 0) for pid in pids)
-    assert process.descendants(one.pid) == tuple(pids)
+    assert leaving.descendants(one.pid) == tuple(pids)
     os.kill(pids[0], signal.SIGSTOP)  # as good as one that hangs
     one.close()
     assert all(gone(pid, 30) for pid in pids), "they would end by themselves in five minutes"
-    assert process.descendants(one.pid) == ()
+    assert leaving.descendants(one.pid) == ()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="found by /proc")

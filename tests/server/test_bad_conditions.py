@@ -91,6 +91,22 @@ def test_a_counting_worker_that_is_killed_is_nobody_s_business():
         assert client.messages("window/showMessage") == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals and /proc")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_ends_the_server_with_all_that_it_started(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Wire() as client:
+        client.initialize(VSCODE)
+        client.open(URI, TEXT)
+        hints(client)
+        counting(client)
+        left = descendants(client.process.pid)
+        client.process.send_signal(getattr(signal, name))
+        client.process.wait(60)
+        assert left and soon(lambda: all(map(gone, left)))
+        assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="/proc")
 def test_a_document_closed_while_it_is_counted_and_edits_while_it_is():
     with Wire() as client:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from attrs import evolve, frozen
 
@@ -25,6 +24,7 @@ from agent.evaluation.sizes import bases, bound_at
 from agent.execution.compiler.flags import translate
 from agent.execution.compiler.result import Options
 from agent.execution.device import Device
+from agent.execution.leaving import scratch
 from agent.execution.targets import UnknownTarget, find_target
 from agent.source.document import parse
 from agent.source.errors import SourceError
@@ -72,8 +72,7 @@ class Again:
 def reopened(record: Record) -> Iterator[Reopened]:
     """The record's programs. Raises RecordError where they are none."""
     _check(record)
-    with TemporaryDirectory(prefix="cuda-lsp-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         (folder / ".cuda-lsp.toml").touch()  # the end of what an #include may reach
         original = _program(record.original, record.workload.plan, folder, "original")
         candidate = _program(record.candidate, record.plan, folder, "rewrite")

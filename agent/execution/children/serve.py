@@ -1,12 +1,13 @@
 """The child's side of a conversation: one loop, its limits, and an end when the parent ends."""
 
+import contextlib
 import os
 import queue
 import sys
 import threading
 from collections.abc import Callable
 
-from agent.execution import wire
+from agent.execution import leaving, wire
 from agent.execution.wire import Channel, Frame
 
 
@@ -32,6 +33,8 @@ def _read(frames: "queue.Queue[Frame]") -> None:
         while (frame := wire.read_frame(sys.stdin.buffer)) is not None:
             frames.put(frame)
     finally:
+        with contextlib.suppress(Exception):
+            leaving.leave_nothing()
         os._exit(0)
 
 

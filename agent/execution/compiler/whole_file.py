@@ -12,6 +12,7 @@ from agent.execution import process, toolkit
 from agent.execution.compiler import includes, log
 from agent.execution.compiler.flags import translate
 from agent.execution.compiler.result import CompileFailure, Diagnostic, Options
+from agent.execution.leaving import scratch
 from agent.execution.process import never
 from agent.source.document import Document
 
@@ -44,8 +45,7 @@ def check_file(
         includes.check_host(text, document.path, translate(options.flags).includes)
     except includes.Refused as refusal:
         return CompileFailure("refused", str(refusal))
-    with tempfile.TemporaryDirectory(prefix="cuda-lsp-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with scratch() as folder:
         own = Path(document.path).absolute()
         source = folder / (own.name if own.suffix else f"{own.name}.cu")
         source.write_bytes(document.text)

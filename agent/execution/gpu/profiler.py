@@ -1,11 +1,11 @@
 """One run of a program under Nsight Compute's ``ncu``, in a runner of its own: what the card itself counts."""
 
-import tempfile
 from pathlib import Path
 
 from agent.execution.device import Request
 from agent.execution.gpu.runners import MODULE
 from agent.execution.gpu.talking import run_exactly
+from agent.execution.leaving import scratch
 from agent.execution.nsight import METRICS, Counted, parse_report
 from agent.execution.process import Child
 from agent.execution.toolkit import tool
@@ -25,8 +25,8 @@ def profiled(request: Request, seconds: float) -> tuple[Counted, ...] | str:
     ncu = tool("ncu")
     if ncu is None:
         return MISSING
-    with tempfile.TemporaryDirectory(prefix="cuda-lsp-") as folder:
-        log = Path(folder) / "log"
+    with scratch() as folder:
+        log = folder / "log"
         child = Child(MODULE, command(ncu, log))
         try:
             problem = _ran(child, request, seconds)

@@ -1,11 +1,11 @@
 """One run of a program under compute-sanitizer, in a runner of its own."""
 
-import tempfile
 from pathlib import Path
 
 from agent.execution.device import Request
 from agent.execution.gpu.runners import MODULE
 from agent.execution.gpu.talking import run_exactly
+from agent.execution.leaving import scratch
 from agent.execution.process import Child
 from agent.execution.sanitizing import Sanitized, read_log
 from agent.execution.toolkit import sanitizer
@@ -24,8 +24,8 @@ def sanitized(request: Request, tool: str, seconds: float) -> Sanitized:
     program = sanitizer()
     if program is None:
         return Sanitized("unavailable", message=MISSING)
-    with tempfile.TemporaryDirectory(prefix="cuda-lsp-") as folder:
-        log = Path(folder) / "log"
+    with scratch() as folder:
+        log = folder / "log"
         child = Child(MODULE, _command(program, tool, log))
         try:
             problem = _ran(child, request, seconds)

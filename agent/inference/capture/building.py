@@ -92,8 +92,8 @@ def _build(compiler: str, cupti: Cupti, place: Path) -> None:
 def _run(command: list[str], place: Path) -> "subprocess.CompletedProcess[str]":
     try:
         return subprocess.run(
-            command, cwd=place, env=scrubbed(os.environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            errors="replace", timeout=SECONDS, check=False,
+            command, cwd=place, env=scrubbed(os.environ) | {"TMPDIR": str(place)}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise CaptureError(f"{command[0]} did not build the recorder within {SECONDS} s") from None

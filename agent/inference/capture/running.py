@@ -23,6 +23,7 @@ from agent.workload.static.usage import device_symbols
 PATIENCE = 5.0
 """Seconds between the request to end and the end by force."""
 
+_PASSED_ON = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 LOOK = 0.25
 """Seconds between two looks at what was recorded so far."""
 
@@ -165,7 +166,7 @@ def _signals() -> Iterator[list[int]]:
     def note(number: int, frame: FrameType | None) -> None:
         came.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in _PASSED_ON}
     try:
         yield came
     finally:
@@ -209,7 +210,7 @@ def _until_end(
 
 def _pass_on(running: "subprocess.Popen[bytes]", came: list[int]) -> None:
     """The terminal sends Ctrl-C to the program as well, so the first is not sent twice; who asks again means it."""
-    if came[-1] == signal.SIGTERM:
+    if came[-1] != signal.SIGINT:
         running.terminate()
     elif came.count(signal.SIGINT) == 1:
         if not _in_foreground():
