@@ -24,14 +24,14 @@ from agent.execution.compiler.kernels import compile_kernels
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.device import Fault, LaunchCounters, LineCounters
 from agent.execution.emulator import Emulator
-from agent.execution.emulator.decode import PtxError
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.kernel import Kernel as Code
 from agent.execution.emulator.program import load
+from agent.execution.emulator.ptx.decode import PtxError
 from agent.execution.emulator.watch import class_of
 from agent.execution.targets import find_target
 from agent.execution.toolkit import include_folders
-from agent.inference.making import make_up
+from agent.inference.making import at_other_numbers, make_up
 from agent.inference.probing import Limits, Stopped
 from agent.inference.probing.known import known
 from agent.source.document import Document, parse
@@ -76,6 +76,18 @@ def counted_kernel(
         if found["ended"] in ("counted", "compiled") or not _NEWER.search(found.get("problem", "")):
             break
     return found
+
+
+def counted_elsewhere(document: Document, kernel: Kernel, folders: Sequence[Path] = ()) -> list[Row]:
+    """What the lines of a kernel cost on launches that are made up with other numbers than the first such."""
+    options = Options(arch=ARCHITECTURES[0], flags=tuple(f"-I{folder}" for folder in folders))
+    try:
+        first = make_up(document, kernel, options, Limits(MAKING)).workload
+        others = list(at_other_numbers(document, kernel, first, options, Limits(MAKING)))
+    except (Stopped, WorkloadError, SourceError):
+        return []
+    counted = (_counted(document, kernel, one, False, options) for one in others)
+    return [one for one in counted if one["ended"] == "counted"]
 
 
 def _counted_for(

@@ -17,8 +17,8 @@ from typing import TypeGuard
 import numpy as np
 from attrs import frozen
 
-from agent.execution.emulator.decode import PtxError, decode
-from agent.execution.emulator.instruction import Function, Immediate, Instruction, Operand, Register
+from agent.execution.emulator.ptx.decode import PtxError, decode
+from agent.execution.emulator.ptx.instruction import Function, Immediate, Instruction, Operand, Register
 
 Number = int | float
 Residue = tuple[int, int]

@@ -20,7 +20,7 @@ from agent.evaluation.sizes import Sizes, bound_at
 from agent.evaluation.values import EPSILON, SMALLEST, lane_mask
 from agent.execution.compiler.result import Build
 from agent.execution.device import Answer, ShadowLine
-from agent.execution.emulator.shadow_reach import NOTICED
+from agent.execution.emulator.shadows.reach import NOTICED
 from agent.source.kernel import Kernel
 from agent.workload.binding import Bound, BoundBuffer, BoundFill
 from agent.workload.dtypes import base

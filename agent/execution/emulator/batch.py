@@ -18,12 +18,12 @@ from agent.execution.emulator.barriers import Arrival, Barriers, report_deadlock
 from agent.execution.emulator.bulk import Bulk
 from agent.execution.emulator.copies import Copies
 from agent.execution.emulator.faults import FaultLog
-from agent.execution.emulator.instruction import Instruction, Register
 from agent.execution.emulator.kernel import PATIENCE, Block, End, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes, all_lanes, union
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
+from agent.execution.emulator.ptx.instruction import Instruction, Register
 from agent.execution.emulator.shared import Shared
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.stuck import Hopeless, Stuck
@@ -31,13 +31,13 @@ from agent.execution.emulator.values import Values
 
 if TYPE_CHECKING:
     from agent.execution.emulator.cluster_barrier import Team
-    from agent.execution.emulator.global_races import Traffic
-    from agent.execution.emulator.race_clusters import ClusterShadow
-    from agent.execution.emulator.race_order import Order
-    from agent.execution.emulator.races import Shadow
+    from agent.execution.emulator.races.clusters import ClusterShadow
+    from agent.execution.emulator.races.global_memory import Traffic
+    from agent.execution.emulator.races.order import Order
+    from agent.execution.emulator.races.shared_memory import Shadow
     from agent.execution.emulator.reach import Reach
-    from agent.execution.emulator.shadow import Twin
-    from agent.execution.emulator.steps_warp import Warps
+    from agent.execution.emulator.shadows.shadow import Twin
+    from agent.execution.emulator.steps.warp import Warps
     from agent.execution.emulator.watch import Watch
 
 TURN = 2_000  # blocks of code that a group runs out of order before the lowest goes first again

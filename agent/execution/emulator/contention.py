@@ -4,7 +4,7 @@ import numpy as np
 from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.sectors import SECTOR_BITS
 
 _MERGED = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))

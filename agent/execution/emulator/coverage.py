@@ -3,9 +3,9 @@
 from attrs import frozen
 
 from agent.execution.emulator import clusters, kernel
-from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.kernel import prepare
+from agent.execution.emulator.ptx.decode import PtxError, decode
 from agent.execution.emulator.semantics.table import bases
 from agent.execution.emulator.values import LOWERERS
 

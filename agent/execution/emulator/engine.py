@@ -26,7 +26,7 @@ from agent.execution.emulator.watch import Totals, launch_counters
 from agent.workload.binding import BoundCopy, BoundFill, BoundLaunch
 
 if TYPE_CHECKING:
-    from agent.execution.emulator.shadow import TwinRun
+    from agent.execution.emulator.shadows.shadow import TwinRun
 
 
 @define(eq=False)
@@ -130,7 +130,7 @@ def _begin(request: Request, meter: Meter) -> Run:
 
 
 def _twins() -> "TwinRun":
-    from agent.execution.emulator.shadow import TwinRun
+    from agent.execution.emulator.shadows.shadow import TwinRun
 
     return TwinRun()
 

@@ -7,7 +7,7 @@ textures, whose filter has 8 bits for a weight.
 
 from collections.abc import Iterable
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.matrices import INEXACT
 
 _FLOATS = frozenset(("f16", "f16x2", "bf16", "bf16x2", "f32", "f64"))

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from attrs import define, evolve, field
 
-from agent.execution.emulator.instruction import (
+from agent.execution.emulator.pointers import callees, function_places
+from agent.execution.emulator.ptx.instruction import (
     Function,
     Guard,
     Immediate,
@@ -22,7 +23,6 @@ from agent.execution.emulator.instruction import (
     Variable,
     Vector,
 )
-from agent.execution.emulator.pointers import callees, function_places
 
 MOST_ITEMS = 400_000
 MOST_DEPTH = 40

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import define, field, frozen
 
 from agent.execution.emulator.flow import Item
-from agent.execution.emulator.instruction import Operand, Special, Symbol, Vector
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.memory_use import may_be_shared, touches, writes_to
+from agent.execution.emulator.ptx.instruction import Operand, Special, Symbol, Vector
 from agent.execution.emulator.uses import Key, guard_key, registers
 
 Source = int | str

@@ -6,26 +6,24 @@ from functools import cached_property
 import numpy as np
 from attrs import define, field, frozen
 
-from agent.execution.emulator import (
-    clusters,
-    steps_atomic,
-    steps_copy,
-    steps_matrix,
-    steps_mbarrier,
-    steps_memory,
-    steps_move,
-    steps_surface,
-    steps_texture,
-    steps_tiles,
-    steps_warp,
-)
+from agent.execution.emulator import clusters
 from agent.execution.emulator.exactness import inexact
 from agent.execution.emulator.flow import Code, Item, Refused, lay_out
-from agent.execution.emulator.instruction import Function, Immediate, Module
 from agent.execution.emulator.memory_use import may_be_shared, narrowest
-from agent.execution.emulator.race_sites import SiteFacts, site_facts
+from agent.execution.emulator.ptx.instruction import Function, Immediate, Module
+from agent.execution.emulator.races.sites import SiteFacts, site_facts
 from agent.execution.emulator.sites import Site, source_places
-from agent.execution.emulator.steps_pure import pure
+from agent.execution.emulator.steps import atomic as steps_atomic
+from agent.execution.emulator.steps import copy as steps_copy
+from agent.execution.emulator.steps import matrix as steps_matrix
+from agent.execution.emulator.steps import mbarrier as steps_mbarrier
+from agent.execution.emulator.steps import memory as steps_memory
+from agent.execution.emulator.steps import move as steps_move
+from agent.execution.emulator.steps import surface as steps_surface
+from agent.execution.emulator.steps import texture as steps_texture
+from agent.execution.emulator.steps import tiles as steps_tiles
+from agent.execution.emulator.steps import warp as steps_warp
+from agent.execution.emulator.steps.pure import pure
 from agent.execution.emulator.uses import Users, users
 from agent.execution.emulator.values import LOWERERS, Entries, Initial, Lowering, Run, Step
 

@@ -17,19 +17,19 @@ from agent.execution.emulator.cluster_barrier import Team
 from agent.execution.emulator.cluster_shape import Clusters, clusters_of
 from agent.execution.emulator.faults import FaultLog
 from agent.execution.emulator.flow import Code, Refused, dynamic_start
-from agent.execution.emulator.global_races import Ground, Traffic, ground_of
 from agent.execution.emulator.grid import ADDRESS, address_part, open_grid
-from agent.execution.emulator.instruction import Variable
 from agent.execution.emulator.kernel import Kernel
 from agent.execution.emulator.known import Known
 from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.local import Local
 from agent.execution.emulator.memory import Memory
 from agent.execution.emulator.parameters import Parameters
-from agent.execution.emulator.race_clusters import ClusterRecords, ClusterShadow
-from agent.execution.emulator.race_order import Order
-from agent.execution.emulator.race_records import Records
-from agent.execution.emulator.races import Shadow
+from agent.execution.emulator.ptx.instruction import Variable
+from agent.execution.emulator.races.clusters import ClusterRecords, ClusterShadow
+from agent.execution.emulator.races.global_memory import Ground, Traffic, ground_of
+from agent.execution.emulator.races.order import Order
+from agent.execution.emulator.races.records import Records
+from agent.execution.emulator.races.shared_memory import Shadow
 from agent.execution.emulator.reach import Reach
 from agent.execution.emulator.shared import Region, Shared
 from agent.execution.emulator.texture_objects import handle_of
@@ -38,7 +38,7 @@ from agent.execution.emulator.watch import Totals, Watch
 from agent.workload.binding import Argument, BoundLaunch, PointerArgument, RecordArgument, TextureArgument
 
 if TYPE_CHECKING:
-    from agent.execution.emulator.shadow import TwinRun
+    from agent.execution.emulator.shadows.shadow import TwinRun
 
 LANES = 16_384  # lanes of a batch: registers stay in the cache, and the cost of a Python call is spread thin
 MOST_BYTES = 1 << 30  # shared, local and register memory of all batches that are under way

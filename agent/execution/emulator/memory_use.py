@@ -3,7 +3,7 @@
 The one place that knows which opcodes touch memory; checks, counters and flow analysis ask here.
 """
 
-from agent.execution.emulator.instruction import Instruction, Operand
+from agent.execution.emulator.ptx.instruction import Instruction, Operand
 from agent.execution.emulator.semantics.fragments import BITS
 from agent.execution.emulator.values import width_of
 

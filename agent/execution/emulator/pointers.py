@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agent.execution.emulator.addresses import FUNCTIONS, TAG_BITS
-from agent.execution.emulator.instruction import Address, Function, Instruction, Module, Operand, Symbol, Vector
+from agent.execution.emulator.ptx.instruction import Address, Function, Instruction, Module, Operand, Symbol, Vector
 
 _STEP = 16
 

@@ -8,11 +8,11 @@ from attrs import define, field
 from agent.execution.compiler.result import Build
 from agent.execution.emulator.addresses import FIRST_BUFFER, TAG_BITS, WINDOWS
 from agent.execution.emulator.buffers import Buffer, new_buffer
-from agent.execution.emulator.decode import PtxError, decode
 from agent.execution.emulator.flow import Refused
-from agent.execution.emulator.instruction import Module, Variable
 from agent.execution.emulator.kernel import Beside, Kernel, prepare
 from agent.execution.emulator.pointers import function_places
+from agent.execution.emulator.ptx.decode import PtxError, decode
+from agent.execution.emulator.ptx.instruction import Module, Variable
 
 MOST_PROGRAMS = 32
 
@@ -58,7 +58,7 @@ class Loaded:
 
 
 def _with_shadow() -> Beside:
-    from agent.execution.emulator.shadow_steps import Lines, shadowed
+    from agent.execution.emulator.shadows.steps import Lines, shadowed
 
     lines = Lines()
     return lambda lowering, step: shadowed(lowering, step, lines)

@@ -20,8 +20,8 @@ from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:
     from agent.execution.emulator.batch import Batch
-    from agent.execution.emulator.race_clusters import ClusterShadow
-    from agent.execution.emulator.races import Shadow
+    from agent.execution.emulator.races.clusters import ClusterShadow
+    from agent.execution.emulator.races.shared_memory import Shadow
 
 
 @define(eq=False)

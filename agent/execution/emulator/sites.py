@@ -6,7 +6,7 @@ from attrs import define
 
 from agent.execution.emulator.addresses import FIRST_BUFFER
 from agent.execution.emulator.flow import Item
-from agent.execution.emulator.instruction import Instruction, Module
+from agent.execution.emulator.ptx.instruction import Instruction, Module
 
 
 @define(eq=False)

@@ -14,9 +14,9 @@ import numpy as np
 from agent.execution.emulator.addresses import HALF, Array
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.flow import Refused
-from agent.execution.emulator.instruction import Operand, Register, Vector
 from agent.execution.emulator.lanes import Lanes
 from agent.execution.emulator.memory import Memory
+from agent.execution.emulator.ptx.instruction import Operand, Register, Vector
 from agent.execution.emulator.sites import Site
 from agent.execution.emulator.values import Lowering
 from agent.workload.textures import View

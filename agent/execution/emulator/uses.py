@@ -7,7 +7,7 @@ register of its own, so little is lost.
 from collections.abc import Iterator
 
 from agent.execution.emulator.flow import Item
-from agent.execution.emulator.instruction import Address, Operand, Register, Vector
+from agent.execution.emulator.ptx.instruction import Address, Operand, Register, Vector
 
 Key = tuple[int, str, int]
 Users = dict[Key, list[int]]

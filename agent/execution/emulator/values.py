@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from agent.execution.emulator.addresses import WINDOWS, Array
 from agent.execution.emulator.flow import Frame, Item, Refused
-from agent.execution.emulator.instruction import Address, Immediate, Instruction, Operand, Register, Special, Symbol
+from agent.execution.emulator.ptx.instruction import Address, Immediate, Instruction, Operand, Register, Special, Symbol
 from agent.execution.emulator.sites import Site
 
 if TYPE_CHECKING:

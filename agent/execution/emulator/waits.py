@@ -9,8 +9,8 @@ pointer at another offset.
 
 from collections.abc import Iterator, Sequence
 
-from agent.execution.emulator.instruction import Address, Instruction, Operand, Register, Vector
 from agent.execution.emulator.memory_use import loads, may_be_global
+from agent.execution.emulator.ptx.instruction import Address, Instruction, Operand, Register, Vector
 from agent.execution.emulator.sites import Site
 
 _ELSEWHERE = frozenset("shared shared::cta local param const param::entry param::func".split())  # noqa: SIM905

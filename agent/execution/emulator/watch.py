@@ -9,13 +9,13 @@ from agent.execution.device import InstructionCounters, LaunchCounters, LineCoun
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
 from agent.execution.emulator.contention import Contention, operations
-from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Block, Kernel
 from agent.execution.emulator.lanes import WARP, Lanes
 from agent.execution.emulator.patterns import Pattern
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.sectors import SECTOR_BITS, filled, local_sectors, one_sector, sectors, wavefronts
 from agent.execution.emulator.sites import Site
-from agent.execution.emulator.steps_warp import Warps
+from agent.execution.emulator.steps.warp import Warps
 from agent.execution.emulator.values import width_of
 from agent.execution.emulator.waits import waits
 

@@ -9,9 +9,9 @@ from agent.execution.compiler import build
 from agent.execution.compiler.result import Build, CompileFailure, Options
 from agent.execution.emulator.flow import Refused
 from agent.execution.emulator.influence import Influence, influence
-from agent.execution.emulator.instruction import Address, Immediate, Instruction, Register, Special, Symbol
 from agent.execution.emulator.kernel import Kernel as Code
 from agent.execution.emulator.program import Loaded, load
+from agent.execution.emulator.ptx.instruction import Address, Immediate, Instruction, Register, Special, Symbol
 from agent.inference.probing.known import Known
 from agent.inference.probing.outcome import Stopped
 from agent.source.document import Document

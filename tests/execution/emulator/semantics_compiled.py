@@ -10,7 +10,7 @@ from llvmlite import ir
 from agent.execution.emulator.compiled.loops import I64, NotLowered, cast, type_of
 from agent.execution.emulator.compiled.machine import translate
 from agent.execution.emulator.compiled.symbolic import Lane
-from agent.execution.emulator.instruction import Immediate
+from agent.execution.emulator.ptx.instruction import Immediate
 from agent.execution.emulator.semantics import constant, dtype_of, flatten, lower
 from tests.execution.emulator.semantics_cases import Case, width
 from tests.execution.emulator.semantics_inputs import Bits

@@ -1,7 +1,7 @@
 """One line of PTX as a decoded instruction, for tests of the table of semantics."""
 
-from agent.execution.emulator.decode import decode
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.decode import decode
+from agent.execution.emulator.ptx.instruction import Instruction
 
 _HEAD = (
     ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() {\n"

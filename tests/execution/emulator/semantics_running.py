@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.decode import decode
-from agent.execution.emulator.instruction import Immediate, Instruction, Register
+from agent.execution.emulator.ptx.decode import decode
+from agent.execution.emulator.ptx.instruction import Immediate, Instruction, Register
 from agent.execution.emulator.semantics import constant, flatten, lower
 from tests.execution.emulator.semantics_cases import Case, width
 from tests.execution.emulator.semantics_inputs import Bits

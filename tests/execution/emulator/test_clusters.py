@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from agent.execution.device import Answer
-from agent.execution.emulator import race_phases
 from agent.execution.emulator.cluster_barrier import ENDED
 from agent.execution.emulator.cluster_shape import clusters_of
+from agent.execution.emulator.races import phases as race_phases
 from tests.execution.emulator.building import build, launch, run
 
 CHECKS = frozenset({"races", "initialised", "barriers"})

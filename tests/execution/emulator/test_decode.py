@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from agent.execution.emulator.decode import PtxError, decode
-from agent.execution.emulator.instruction import (
+from agent.execution.emulator.ptx.decode import PtxError, decode
+from agent.execution.emulator.ptx.instruction import (
     Address,
     Function,
     Guard,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execution.emulator.decode import PtxError, decode
-from agent.execution.emulator.instruction import Address, Instruction, Label, Operand, Register, Vector
+from agent.execution.emulator.ptx.decode import PtxError, decode
+from agent.execution.emulator.ptx.instruction import Address, Instruction, Label, Operand, Register, Vector
 from agent.execution.emulator.semantics import ENGINE, lower
 from agent.execution.toolkit import include_folders
 from tests.execution.emulator.decode_kernels import NAMES, SOURCE

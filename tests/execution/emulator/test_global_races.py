@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from agent.execution.device import Answer, Fault
-from agent.execution.emulator import race_clocks
-from agent.execution.emulator.global_races import KEPT
-from agent.execution.emulator.race_clocks import Clocks
-from agent.execution.emulator.race_order import Clock, Order
+from agent.execution.emulator.races import clocks as race_clocks
+from agent.execution.emulator.races.clocks import Clocks
+from agent.execution.emulator.races.global_memory import KEPT
+from agent.execution.emulator.races.order import Clock, Order
 from tests.execution.emulator.building import build, launch, run
 from tests.execution.emulator.global_races import CASES, EQUAL, OUTDATED, POLLED, RACE, TESTED, UNFENCED, Case
 from tests.execution.emulator.store_races import RELAXED, STORES, VOLATILE, lock

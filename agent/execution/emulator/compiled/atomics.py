@@ -9,7 +9,7 @@ from agent.execution.emulator.compiled.loops import I64, NotLowered
 from agent.execution.emulator.compiled.records import atomic_everywhere, atomic_stamp
 from agent.execution.emulator.compiled.spaces import Access, Place, at, column, mark, marked, pointer, shared_grain
 from agent.execution.emulator.compiled.threads import Thread
-from agent.execution.emulator.steps_atomic import words_of
+from agent.execution.emulator.steps.atomic import words_of
 from agent.execution.emulator.uses import registers
 from agent.execution.emulator.values import Lowering, file_of, width_of
 

@@ -14,8 +14,8 @@ from agent.execution.emulator.compiled.layout import COPY_HEAD, COPY_WORDS, MOST
 from agent.execution.emulator.compiled.loops import BIT, I32, I64, NotLowered
 from agent.execution.emulator.compiled.spaces import Access, at
 from agent.execution.emulator.compiled.threads import Thread
-from agent.execution.emulator.instruction import Immediate, Register
 from agent.execution.emulator.kernel import Kernel
+from agent.execution.emulator.ptx.instruction import Immediate, Register
 from agent.execution.emulator.values import Lowering
 
 _SIZES = (4, 8, 16)

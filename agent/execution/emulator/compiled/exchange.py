@@ -7,8 +7,8 @@ from agent.execution.emulator.compiled.layout import Word
 from agent.execution.emulator.compiled.loops import I64
 from agent.execution.emulator.compiled.spaces import at
 from agent.execution.emulator.compiled.threads import Thread
-from agent.execution.emulator.instruction import Instruction
 from agent.execution.emulator.kernel import Kernel
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.fragments import fragment, shape_of
 
 ROW = 2  # words of a row of a tile

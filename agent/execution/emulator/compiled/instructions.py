@@ -21,9 +21,9 @@ from agent.execution.emulator.compiled.spaces import (
 )
 from agent.execution.emulator.compiled.symbolic import Lane
 from agent.execution.emulator.compiled.threads import Thread
-from agent.execution.emulator.instruction import Address, Immediate, Register, Special, Symbol, Vector
+from agent.execution.emulator.ptx.instruction import Address, Immediate, Register, Special, Symbol, Vector
 from agent.execution.emulator.semantics import Unsupported, constant, flatten, lower
-from agent.execution.emulator.steps_memory import access as words_of
+from agent.execution.emulator.steps.memory import access as words_of
 from agent.execution.emulator.values import FILE_TYPES, WIDE_FILE, Lowering, file_of, width_of
 
 Writer = Callable[[Thread, Lowering], None]

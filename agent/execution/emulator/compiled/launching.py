@@ -132,7 +132,7 @@ def _cores() -> int:
 
 def _written_buffers(setting: "Setting") -> list[Buffer]:
     """Buffers that the launch may write to."""
-    from agent.execution.emulator.global_races import ground_of
+    from agent.execution.emulator.races.global_memory import ground_of
 
     ground = ground_of(setting.kernel, np.zeros(0, np.int64), 1, bytes(setting.parameters.data))
     found = [buffer for tag, buffer in setting.memory.buffers.items() if ground.tags is None or tag in ground.tags]

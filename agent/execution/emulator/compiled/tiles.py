@@ -23,9 +23,9 @@ from agent.execution.emulator.lanes import WARP
 from agent.execution.emulator.semantics import flatten
 from agent.execution.emulator.semantics.formats import load64, rounded
 from agent.execution.emulator.semantics.fragments import Fragment, Shape, fragment
-from agent.execution.emulator.steps_matrix import matrix_of
-from agent.execution.emulator.steps_tiles import address_of, form_of
-from agent.execution.emulator.steps_warp import EVERYBODY
+from agent.execution.emulator.steps.matrix import matrix_of
+from agent.execution.emulator.steps.tiles import address_of, form_of
+from agent.execution.emulator.steps.warp import EVERYBODY
 from agent.execution.emulator.values import Lowering
 
 _KINDS = ("f16", "bf16", "tf32")

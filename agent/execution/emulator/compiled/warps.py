@@ -15,9 +15,9 @@ from agent.execution.emulator.compiled.loops import BIT, I32, I64, NotLowered, m
 from agent.execution.emulator.compiled.spaces import at
 from agent.execution.emulator.compiled.symbolic import Lane
 from agent.execution.emulator.compiled.threads import Thread
-from agent.execution.emulator.instruction import Operand, Vector
 from agent.execution.emulator.lanes import WARP
-from agent.execution.emulator.steps_warp import source_lane
+from agent.execution.emulator.ptx.instruction import Operand, Vector
+from agent.execution.emulator.steps.warp import source_lane
 from agent.execution.emulator.values import Lowering, file_of
 
 #: The files of the values that lanes hand in, by base opcode; those of ``match`` come in any size.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agent.execution.emulator.instruction import Immediate
+from agent.execution.emulator.ptx.instruction import Immediate
 
 Array = npt.NDArray[Any]
 

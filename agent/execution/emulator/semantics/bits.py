@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Immediate, Instruction
+from agent.execution.emulator.ptx.instruction import Immediate, Instruction
 from agent.execution.emulator.semantics.arrays import Array, primitive, raw_dtype, width
 from agent.execution.emulator.semantics.logic import shifted
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, typed_dtype, width
 from agent.execution.emulator.semantics.floating import rounding
 from agent.execution.emulator.semantics.formats import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array
 from agent.execution.emulator.semantics.table import Function, Meaning, rule
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array, choose, share, typed_dtype
 from agent.execution.emulator.semantics.directed import directed
 from agent.execution.emulator.semantics.finish import finished, quiet, was_tiny

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array
 from agent.execution.emulator.semantics.finish import flushed_result, was_tiny
 from agent.execution.emulator.semantics.formats import FORMATS, canonical, flushed, store_f16, to_odd, two_sum

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, share, typed_dtype, width
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule, typed
 

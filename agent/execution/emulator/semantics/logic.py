@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Immediate, Instruction, Operand
+from agent.execution.emulator.ptx.instruction import Immediate, Instruction, Operand
 from agent.execution.emulator.semantics.arrays import Array, raw_dtype, typed_dtype, width
 from agent.execution.emulator.semantics.table import Function, Meaning, Unsupported, give, rule, typed
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction, Vector
+from agent.execution.emulator.ptx.instruction import Instruction, Vector
 from agent.execution.emulator.semantics.arrays import Array, choose, raw_dtype, typed_dtype, width
 from agent.execution.emulator.semantics.table import Function, Meaning, give, rule
 

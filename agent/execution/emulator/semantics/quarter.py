@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array
 from agent.execution.emulator.semantics.formats import FORMATS, canonical, load64
 from agent.execution.emulator.semantics.table import Function, Meaning, give

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.execution.emulator.instruction import Instruction
+from agent.execution.emulator.ptx.instruction import Instruction
 from agent.execution.emulator.semantics.arrays import Array
 from agent.execution.emulator.semantics.finish import finished
 from agent.execution.emulator.semantics.formats import FORMATS, canonical, flushed, load64

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from agent.execution.emulator.instruction import Instruction, Operand, Register, Vector
+from agent.execution.emulator.ptx.instruction import Instruction, Operand, Register, Vector
 from agent.execution.emulator.semantics.arrays import FILES, Array, dtype_of, raw_dtype, typed_dtype
 
 #: Takes one array per source and ``out`` (an array, or a tuple of them), gives the result (or a tuple of them).

@@ -1,0 +1,1 @@
+"""What each kind of instruction does to the lanes of a batch."""
