@@ -23,7 +23,7 @@ from agent.analysis.rules.finding import Finding, Related, Severity
 from agent.analysis.rules.registry import by_id
 from agent.analysis.rules.selection import EVERYTHING
 from agent.analysis.rules.suppression import heedless, silenced, silences
-from agent.analysis.rules.uncertain import decided_by_data, decided_by_names
+from agent.analysis.rules.uncertain import decided_by_data, decided_by_names, in_bytes
 from agent.analysis.syntax import text
 from agent.source.document import Document, parse
 from agent.source.kernel import Kernel
@@ -96,7 +96,7 @@ def from_counts(
     found = [
         _At(one, there)
         for one in bad
-        if one.place not in denied and (there := _accesses(facts, one, _deciding(facts, counts, one.place in agreed)))
+        if one.place not in denied and (there := _accesses(facts, one, _deciding(facts, counts), one.place in agreed))
     ]
     groups: dict[tuple[str, tuple[str, ...], bool], list[_At]] = {}
     for at in found:
@@ -132,9 +132,9 @@ def _held_against(elsewhere: Sequence[Counts]) -> tuple[set[_Place], set[_Place]
     return set.intersection(*bad), {place for there, worse in zip(fine, bad, strict=True) for place in there - worse}
 
 
-def _deciding(facts: Facts, counts: Counts, agreed: bool) -> frozenset[str]:
+def _deciding(facts: Facts, counts: Counts) -> frozenset[str]:
     """The parameters whose values were made up and may decide what was counted."""
-    if not counts.made_up or agreed:
+    if not counts.made_up:
         return frozenset()
     if counts.invented is not None:
         return counts.invented
@@ -189,9 +189,9 @@ def _named(document: Document, kernel: Kernel) -> Mapping[str, set[int]]:
     return found
 
 
-def _accesses(facts: Facts, bad: Cost, deciding: frozenset[str]) -> tuple[Access, ...]:
-    """The accesses in the text that a bad line may be: none where the line has no such access, or where loaded data or
-    parameters that are ``deciding`` may be what it costs."""
+def _accesses(facts: Facts, bad: Cost, deciding: frozenset[str], agreed: bool) -> tuple[Access, ...]:
+    """The accesses in the text that a bad line may be: none where the line has no such access, or where loaded data may
+    be what it costs, or parameters that are ``deciding`` where other values of these did not ``agree``."""
     there = [
         one
         for one in (*facts.accesses, *facts.hinted)
@@ -202,7 +202,10 @@ def _accesses(facts: Facts, bad: Cost, deciding: frozenset[str]) -> tuple[Access
         and (bad.stores is None or (one.writes if bad.stores else one.reads))
     ]
     likely = [one for one in there if not _side_by_side(one)] or there
-    if any(decided_by_data(one, facts) or decided_by_names(one, facts, deciding) for one in likely):
+    open_ = [one for one in likely if not agreed or in_bytes(one, facts)]
+    if any(decided_by_data(one, facts) for one in likely) or any(
+        decided_by_names(one, facts, deciding) for one in open_
+    ):
         return ()
     return tuple(likely)
 

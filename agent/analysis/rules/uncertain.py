@@ -4,6 +4,7 @@ Where the index of an access can be followed, its summands tell that differ betw
 in it do, and all that those were ever given, under whatever condition.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from functools import partial
 
@@ -16,6 +17,7 @@ from agent.analysis.rules.traffic import free
 from agent.analysis.symbols import Symbol
 from agent.analysis.syntax import ancestors, callee, contains, descendants, text
 
+_TO_BYTES = re.compile(r"\b(char|u?int8_t|byte|void)\b[\w\s]*\*")
 _SCALING = frozenset(("*", "/", "%", "<<", ">>"))
 _CONDITIONAL = ("if_statement", "while_statement", "for_statement", "do_statement")
 
@@ -39,6 +41,12 @@ def decided_by_names(access: Access, facts: Facts, known: frozenset[str]) -> boo
     parts = (access.node, *_given(access.node, facts))
     scaled = (one for part in parts for one in descendants(part, "binary_expression"))
     return any(_scales(one, known, facts) for one in scaled)
+
+
+def in_bytes(access: Access, facts: Facts) -> bool:
+    """Whether it goes through a pointer to bytes to something wider: a parameter may be the size of an element there,
+    which no other number that is tried is."""
+    return any(_TO_BYTES.search(text(part)) for part in (access.node, *_given(access.node, facts)))
 
 
 def _followed(access: Access) -> Poly | None:

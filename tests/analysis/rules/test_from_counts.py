@@ -199,3 +199,14 @@ def test_a_number_that_the_launch_tells_was_not_made_up() -> None:
     document = parse(ROWS.encode(), "f.cu")
     counts = [Counts({1: [WIDE]}, "", True, None, frozenset(names)) for names in ((), ("n",))]
     assert [len(from_counts(document, document.kernels[0], one)) for one in counts] == [1, 0]
+
+
+def test_a_number_of_bytes_may_be_the_size_of_an_element_which_no_number_tried_is() -> None:
+    text = (
+        "__global__ void f(const {0}* x, float* y, int w) "
+        "{{ int j = place(threadIdx.x); y[0] = *(float*)(({0}*)x + j * w); }}"
+    )
+    assert elsewhere({1: [WIDE]}, {1: [WIDE]}, text=text.format("char")) == []
+    written = text.format("char").replace("((char*)x + j * w)", "(reinterpret_cast<const char *>(x) + j * w)")
+    assert written != text.format("char") and elsewhere({1: [WIDE]}, {1: [WIDE]}, text=written) == []
+    assert len(elsewhere({1: [WIDE]}, {1: [WIDE]}, text=text.format("float"))) == 1
