@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agent.execution.emulator.instruction import Immediate, Register, Special
+from agent.execution.emulator.ptx.instruction import Immediate, Register, Special
 from agent.execution.emulator.semantics import ENGINE, Unsupported, constant, dtype_of, flatten, lower
 from tests.execution.emulator.semantics_cases import Case, cases
 from tests.execution.emulator.semantics_inputs import inputs
