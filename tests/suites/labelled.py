@@ -9,7 +9,7 @@ from attrs import field, frozen
 from agent.analysis.rules.checking import check
 from agent.analysis.rules.selection import Selection
 from agent.evaluation import runs
-from agent.evaluation.contract import place
+from agent.evaluation.contracts.contract import place
 from agent.evaluation.prepare import unoptimised
 from agent.evaluation.setting import Setting
 from agent.evaluation.sizes import bound_at
