@@ -1,8 +1,10 @@
 """The emulator as a device: requests in, answers out."""
 
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -90,8 +92,14 @@ class Emulator:
             status, message = "refused", "there is not enough memory to emulate this"
         except Exception as error:
             # a fault of the emulator must not pass for one of the program, nor reach the user as a traceback
-            status, message = "refused", f"the emulator itself failed: {type(error).__name__}: {error}"
+            status, message = "refused", f"the emulator itself failed ({_place(error)}): please report it"
         return _answer(request, run, status, message, time.monotonic() - started, meter.steps)
+
+
+def _place(error: Exception) -> str:
+    """Where in our own code, for a report; what the error says means nothing to a user."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}"
 
 
 def _begin(request: Request, meter: Meter) -> Run:

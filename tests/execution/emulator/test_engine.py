@@ -1,7 +1,9 @@
 """Whole kernels through the emulator against NumPy."""
 
 import numpy as np
+import pytest
 
+from agent.execution.emulator import engine
 from tests.execution.emulator.building import build, launch, run
 
 RNG = np.random.default_rng(7)
@@ -53,3 +55,13 @@ def test_matrix_products_agree_with_float64() -> None:
             answer, out = run(built, step, {"a": a, "b": b, "c": np.zeros((n, n), np.float32)})
             assert answer.status == "ok"
             np.testing.assert_allclose(out["c"], a.astype(np.float64) @ b, rtol=0, atol=1e-4)
+
+
+def test_a_fault_of_the_emulator_says_where_and_not_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("operands could not be broadcast")
+
+    monkeypatch.setattr(engine, "_step", broken)
+    answer, _ = run(build('extern "C" __global__ void k(float* y) { y[0] = 1.0f; }'), launch("k", 1, 1, "y"), {"y": 4})
+    assert answer.status == "refused" and "broadcast" not in answer.message and "ValueError" not in answer.message
+    assert "test_engine.py, line" in answer.message and "report" in answer.message

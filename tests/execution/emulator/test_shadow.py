@@ -217,3 +217,19 @@ def test_bits_that_are_no_number_by_themselves_are_lost_and_said_so() -> None:
     assert rounded.any()
     # where the rounded sum is the nearest to the exact one, its bits are what they would be
     np.testing.assert_array_equal(found.value[~rounded], found.own[~rounded])
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_powers_in_double_whose_parts_are_looked_at_as_whole_numbers(kind: str) -> None:
+    # the exponent's upper half is compared with whole numbers, and bears marks alone
+    source = (
+        f'extern "C" __global__ void k(const {kind}* x, {kind}* y) {{ int t = threadIdx.x;\n'
+        "y[t] = pow((double)x[t], (double)x[t + 32]); }"
+    )
+    base, power = np.abs(W[:32]) + 0.1, np.concatenate([np.arange(-8.0, 8.0), W[:16]])
+    x = np.concatenate([base, power]).astype(np.float32 if kind == "float" else np.float64)
+    y = np.zeros(32, x.dtype)
+    found = shadowed(source, ("x", "y"), {"x": x, "y": y}, kind="f32" if kind == "float" else "f64")
+    truth = np.float64(x[:32]) ** np.float64(x[32:])
+    known = (found.flags == 0) & np.isfinite(found.value)
+    np.testing.assert_allclose(found.value[known], truth[known], rtol=2e-7)

@@ -155,7 +155,8 @@ def alternate(cells: Cells | None, bits: Array) -> tuple[Array, bool]:
         return bits, False
     first = cells[0]
     if first is not None and first.kind in ("bits", "pred"):
-        return bits ^ first.value, False
+        # cells that only carry marks are as wide as any register
+        return bits ^ first.value.astype(bits.dtype, copy=False), False
     found, floats = bits, in_parts(cells)
     for offset in range(len(cells)):
         kind = whole_at(cells, offset)
