@@ -14,6 +14,7 @@ from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.static.assemble import Draft, launch_roles, launches, plan_steps
+from agent.workload.static.both_ways import exclude, taken, unguarded
 from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
 from agent.workload.static.state import Facts
@@ -40,11 +41,12 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     own if the kernel still has the same parameters. ``original`` tells which kernels are none of the plan's business.
     Raises WorkloadError where a number or a buffer cannot be told in the workload's names.
     """
-    facts = trace_all(document)
+    facts = trace_all(document, frozenset(size.name for size in workload.sizes))
     run = _run(facts, workload, original)
-    if not run:
+    if not taken(run, facts):
         return _without_launch(document, workload, facts, original)
     _check_symbols(facts, workload, original)
+    _check_branches(run, facts)
     draft = Draft(document, facts, first=next(launches(run)))
     steps = plan_steps(run, draft)
     if draft.questions:
@@ -102,8 +104,21 @@ def _check_symbols(facts: Facts, workload: Workload, original: Document | None) 
         )
 
 
+def _check_branches(run: tuple[Item, ...], facts: Facts) -> None:
+    """Raises WorkloadError where a size decides what is launched, in a way that is not followed at other sizes."""
+    decided = frozenset[str]().union(*(launch.pinned for launch in launches(run)))
+    for name, line in facts.tied.items():
+        if name in decided:
+            raise WorkloadError(
+                f"what the rewrite launches hangs on `{name}` by a branch that is followed at {name}="
+                f"{facts.roots[name].value} alone: launch both ways in the sides of one `if`, or make it a "
+                f"`const {name} = ...` of the directive above the original kernel, and this size alone is judged",
+                line,
+            )
+
+
 def _reached(facts: Facts) -> set[str]:
-    return {split_name(launch.kernel)[0].split("::")[-1] for launch in launches(tuple(facts.items))}
+    return {split_name(launch.kernel)[0].split("::")[-1] for launch in launches(taken(facts.items, facts))}
 
 
 # Which launches
@@ -114,19 +129,20 @@ def _run(facts: Facts, workload: Workload, original: Document | None) -> tuple[I
     foreign = _foreign(workload, original)
     chain: list[Item] = []
     for item in facts.items:
-        if isinstance(item, LoopItem) and item.swaps and not any(True for _ in launches((item,))):
+        plain = unguarded(item)
+        if isinstance(plain, LoopItem) and plain.swaps and not any(True for _ in launches((plain,))):
             chain += [item] if chain else []
-        elif isinstance(item, LaunchItem | LoopItem):
+        elif isinstance(plain, LaunchItem | LoopItem):
             if not _touches(item, chain, facts, workload, foreign):
                 continue
             if chain and (_again(item, chain) or _repeated(item) != _repeated(chain[0])):
                 break
             chain.append(item)
-        elif chain and isinstance(item, FillItem | CopyItem):
+        elif chain and isinstance(plain, FillItem | CopyItem):
             chain.append(item)
-        elif chain and isinstance(item, OtherItem):
+        elif chain and isinstance(plain, OtherItem):
             break
-    while chain and isinstance(chain[-1], FillItem | CopyItem):
+    while chain and isinstance(unguarded(chain[-1]), FillItem | CopyItem):
         chain.pop()
     return tuple(_alive(chain, facts, workload))
 
@@ -158,7 +174,7 @@ def _memories(item: Item) -> set[int]:
 
 def _again(item: Item, chain: list[Item]) -> bool:
     first = next(launches((chain[0],)))
-    return any(
+    return not exclude(chain[0], item) and any(
         (launch.kernel, launch.arguments, launch.grid) == (first.kernel, first.arguments, first.grid)
         for launch in launches((item,))
     )
@@ -184,8 +200,9 @@ def _alive(chain: list[Item], facts: Facts, workload: Workload) -> Iterator[Item
     for item in reversed(chain):
         roles = [launch_roles(launch, facts) for launch in launches((item,))]
         writes = set().union(*(role[1] for role in roles if role is not None))
-        target = item.memory if isinstance(item, FillItem) else item.target if isinstance(item, CopyItem) else None
-        moved = {one for pair in item.swaps for one in pair} if isinstance(item, LoopItem) else set()
+        plain = unguarded(item)
+        target = plain.memory if isinstance(plain, FillItem) else plain.target if isinstance(plain, CopyItem) else None
+        moved = {one for pair in plain.swaps for one in pair} if isinstance(plain, LoopItem) else set()
         if writes & wanted or target in wanted or None in roles or (not roles and moved & wanted):
             wanted |= moved
             wanted |= set().union(*(role[0] for role in roles if role is not None)) | _memories(item)

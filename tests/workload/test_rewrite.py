@@ -151,3 +151,83 @@ def test_a_device_variable_that_only_the_rewrite_fills_is_refused() -> None:
     with pytest.raises(WorkloadError, match="fills `w`, which the original does not have"):
         plan_of(parse(text.encode()), original(), before)
     assert plan_of(parse(text.encode()), original(), parse(text.encode())).launches()
+
+
+WIDE = (
+    "__global__ void wide(const float4* x, float4* y, int n) { if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }"
+)
+NARROW = """
+__global__ void plain(const float* x, float* y, int n) { if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }
+int main() {
+    int n = 4096;
+    float *x, *y;
+    cudaMalloc(&x, n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice);
+    LAUNCH
+    cudaMemcpy(h, y, n * sizeof(float), cudaMemcpyDeviceToHost);
+}
+"""
+PLAIN = "plain<<<n / 64, 64>>>(x, y, n);"
+QUICK = "wide<<<n / 256, 64>>>((const float4*)x, (float4*)y, n / 4);"
+BOTH = [
+    "repeat n % 4 == 0 {",
+    "launch wide<<<n / 256, 64>>>(x, y, n / 4)",
+    "}",
+    "repeat !(n % 4 == 0) {",
+    "launch plain<<<n / 64, 64>>>(x, y, n)",
+    "}",
+]
+
+
+def branched(launch: str, functions: str = "") -> list[str]:
+    """The plan of a rewrite that launches by a branch."""
+    before = parse(NARROW.replace("LAUNCH", PLAIN).encode())
+    workload = infer(before, before.kernel("plain"))
+    document = parse((WIDE + NARROW.replace("LAUNCH", launch).replace("int main", functions + "int main")).encode())
+    found = plan_of(document, workload, before)
+    assert [len(bind(workload, found, {"n": size}, document).steps) for size in (4096, 4093)] == [1, 1]
+    shown = Workload(workload.kernel, (), (), (), found)
+    return [" ".join(line.split()) for line in format_statements(shown)]
+
+
+LEAVING = f"void run(float* x, float* y, int n) {{ if (n % 4 == 0) {{ {QUICK} return; }} {PLAIN} }}\n"
+
+
+@pytest.mark.parametrize(
+    ("launch", "functions"),
+    [
+        (f"if (n % 4 == 0) {QUICK} else {PLAIN}", ""),
+        (f"if (n % 4 == 0) {{ {QUICK} }} else {{ {PLAIN} cudaDeviceSynchronize(); }}", ""),
+        (f"bool fits = n % 4 == 0; if (fits) {QUICK} if (!fits) {PLAIN}", ""),
+        ("run(x, y, n);", LEAVING),
+        (f"for (int t = 0; t < 9; ++t) if (n % 4 == 0) {QUICK} else {PLAIN}", ""),
+        (f"if (n % 4 == 0) {QUICK} else {PLAIN} cudaDeviceSynchronize(); " * 2, ""),
+    ],
+)
+def test_both_sides_of_a_branch_by_a_size_are_in_the_plan(launch: str, functions: str) -> None:
+    assert branched(launch, functions) == BOTH
+
+
+def test_numbers_that_a_branch_sets_hang_on_it() -> None:
+    text = "int block = 64; if (n > 1000) { block = 256; } plain<<<(n + block - 1) / block, block>>>(x, y, n);"
+    (line,) = branched(text)
+    assert line.endswith("(n > 1000 ? 256 : 64)>>>(x, y, n)")
+
+
+def test_only_the_branch_that_leaves_without_a_launch_leaves_the_plan_alone() -> None:
+    assert branched(f"if (n > 1000000) return 1; {PLAIN}") == [BOTH[4]]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        f"switch (n % 4) {{ case 0: {QUICK} break; default: {PLAIN} }}",
+        f"float* from = x; if (n % 4 != 0) from = y; {PLAIN.replace('(x,', '(from,')}",
+        f"if (n % 4 == 0) {{ {QUICK} exit(0); }} {PLAIN}",
+    ],
+)
+def test_a_branch_by_a_size_that_is_not_followed_is_refused(launch: str) -> None:
+    with pytest.raises(WorkloadError, match="hangs on `n` by a branch that is followed at n=4096 alone") as raised:
+        branched(launch)
+    assert raised.value.line is not None

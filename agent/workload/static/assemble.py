@@ -1,6 +1,6 @@
 """From one traced launch to a Workload: buffers, sizes, access, domains and plan, with the questions that stay open."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from attrs import define, evolve, field
 
@@ -176,10 +176,11 @@ def _alone(path: tuple[LoopItem, ...], item: LaunchItem) -> tuple[Item, ...]:
 # Steps
 
 
-def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
-    """The steps of items; a fill or a copy belongs to them where a launch among them uses what it is about."""
+def _steps(items: tuple[Item, ...], draft: Draft, beside: Set[int] = frozenset()) -> Iterator[Step]:
+    """The steps of items; a fill or a copy belongs to them where a launch uses what it is about: one among them, or one
+    of those that are on the memories ``beside`` them."""
     passed = [value for link in launches(items) for value in link.arguments]
-    used = memories_of(passed) | set(draft.order)
+    used = memories_of(passed) | set(draft.order) | beside
     for item in items:
         if isinstance(item, LaunchItem):
             yield _launch(item, draft)
@@ -188,11 +189,11 @@ def _steps(items: tuple[Item, ...], draft: Draft) -> Iterator[Step]:
         elif isinstance(item, CopyItem) and {item.target, item.source} <= used:
             yield Copy(draft.facts.memories[item.target].name, draft.facts.memories[item.source].name)
         elif isinstance(item, LoopItem):
-            yield _repeat(item, draft)
+            yield _repeat(item, draft, used if item.guarded else frozenset())
 
 
-def _repeat(item: LoopItem, draft: Draft) -> Repeat:
-    body = list(_steps(item.body, draft))
+def _repeat(item: LoopItem, draft: Draft, beside: Set[int]) -> Repeat:
+    body = list(_steps(item.body, draft, beside))
     for pair in item.swaps:
         known = [memory for memory in pair if memory in draft.order]
         for memory in set(pair) - set(known) if known else ():  # no launch names it in the first turn, but later on

@@ -22,6 +22,7 @@ from agent.workload.static import (
     storing,
     streams,
 )
+from agent.workload.static.both_ways import tie
 from agent.workload.static.combining import combine
 from agent.workload.static.conversion import convert, size_of
 from agent.workload.static.enumerators import BUILTIN, ENUMERATORS
@@ -337,7 +338,7 @@ def _conditional(node: Node, facts: Facts, state: State) -> Value:
     known = truth(condition, facts)
     other = no if known else yes
     if isinstance(condition, Scalar) and known is not None and isinstance(other, Unknown | Called):
-        facts.pinned |= condition.expression.names  # the other side is for other values of these
+        tie(condition.expression, facts.line(node), facts)  # the other side is for other values of its names
         return yes if known else no
     if isinstance(condition, Scalar) and isinstance(yes, Scalar) and isinstance(no, Scalar):
         chosen = build("?", (condition.expression, yes.expression, no.expression))

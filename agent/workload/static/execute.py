@@ -3,19 +3,18 @@
 import re
 from collections.abc import Callable, Mapping
 
-from attrs import define
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.source.nodes import walk
 from agent.workload.expression import ExpressionError
+from agent.workload.static import both_ways, rows
 from agent.workload.static import evaluate as ev
-from agent.workload.static import rows
 from agent.workload.static.conversion import convert
 from agent.workload.static.declarations import declare, members_around
 from agent.workload.static.row_pointers import row_pointer
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import Content, Pointer, Scalar, Unknown, Value
+from agent.workload.static.values import Content, End, Pointer, Scalar, Unknown, Value
 
 _SKIPPED = frozenset(
     {
@@ -29,21 +28,14 @@ _SKIPPED = frozenset(
 _INTERESTING = re.compile(r"<<<|\bcu(da)?[A-Z]\w*\s*\(")
 
 
-@define
-class End:
-    """What ends a block early: ``return`` (with its value), ``exit``, ``break``, ``continue``, ``goto``."""
-
-    how: str
-    value: Value
-
-
 def run_body(function: Node, facts: Facts, state: State) -> Value:
     """Run a function's body; its return value."""
     body = child(function, "body")
     if body is None:
         return Unknown("a function without body")
     members_around(function, facts, state)
-    ended = run(body, facts, state)
+    with both_ways.function(facts):
+        ended = run(body, facts, state)
     if ended is None:
         return Unknown("nothing is returned")
     return _returned(function, ended.value, facts)
@@ -138,6 +130,8 @@ def _if(node: Node, facts: Facts, state: State) -> End | None:
         return run(no, facts, state) if no is not None else None
     expression = ev.expression_of(value)
     if expression is not None and expression.names and any(_matters(part, facts) for part in (yes, no)):
+        if expression.names & facts.followed:
+            return both_ways.both(expression, (yes, no), 0 if known else 1, facts.line(node), run, facts, state)
         facts.pinned |= expression.names
     taken = yes if known else no
     return run(taken, facts, state) if taken is not None else None
@@ -233,11 +227,11 @@ def _switch(node: Node, facts: Facts, state: State) -> End | None:
         return None
     value = ev.evaluate(child(condition, "value") or condition, facts, state)
     cases = [part for part in body.named_children if part.type == "case_statement"]
-    chosen = _known_number(value, facts)
+    chosen = _known_number(value, node, facts)
     if chosen is None:
         return _branches([*cases], facts, state)
     labels = [child(case, "value") for case in cases]
-    told = [_known_number(ev.evaluate(one, facts, state), facts) if one is not None else None for one in labels]
+    told = [_known_number(ev.evaluate(one, facts, state), one, facts) if one is not None else None for one in labels]
     if any(one is not None and number is None for one, number in zip(labels, told, strict=True)):
         return _branches([*cases], facts, state)
     default = next((place for place, label in enumerate(labels) if label is None), len(cases))
@@ -248,7 +242,7 @@ def _switch(node: Node, facts: Facts, state: State) -> End | None:
     return None
 
 
-def _known_number(value: Value, facts: Facts) -> int | float | None:
+def _known_number(value: Value, node: Node, facts: Facts) -> int | float | None:
     """The number that a value is when the program is run as it is, to which the workload is tied then."""
     expression = ev.expression_of(value)
     if expression is None:
@@ -257,7 +251,7 @@ def _known_number(value: Value, facts: Facts) -> int | float | None:
         told = expression.evaluate(facts.values())
     except ExpressionError:
         return None
-    facts.pinned |= expression.names
+    both_ways.tie(expression, facts.line(node), facts)
     return told
 
 

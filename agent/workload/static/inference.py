@@ -83,9 +83,11 @@ def _openness(error: NoWorkload) -> tuple[bool, int]:
     return not error.draft, len(error.questions)
 
 
-def trace(unit: Unit, kernel: Kernel, answers: dict[str, int | float]) -> tuple[Facts, str]:
+def trace(
+    unit: Unit, kernel: Kernel, answers: dict[str, int | float], followed: frozenset[str] = frozenset()
+) -> tuple[Facts, str]:
     """Read the host code from its entry: ``main`` where it leads to a launch in one of the runs in the Makefile, else
-    the outermost function that does."""
+    the outermost function that does. Branches by the numbers in ``followed`` are read both ways."""
     document = unit.document
     names = device_names(document, frozenset[str]().union(*(other.uses for other in document.kernels)))
     entries = list(_entries(document, kernel, read_facts(unit, names, answers)))
@@ -93,28 +95,36 @@ def trace(unit: Unit, kernel: Kernel, answers: dict[str, int | float]) -> tuple[
     told = tuple(sorted(answers.items()))
     for entry in entries or [""]:
         for command in (run_lines(unit.root) if entry == "main" else ()) or (None,):
-            facts = _traced(unit, entry, told, command).copy()
+            facts = _traced(unit, entry, told, command, followed).copy()
             if any(True for _ in candidates(facts.items, kernel.name)):
                 return facts, entry
     return facts, entries[0] if entries else ""
 
 
 @functools.lru_cache(maxsize=4)
-def _traced(unit: Unit, entry: str, answers: tuple[tuple[str, int | float], ...], command: RunLine | None) -> Facts:
+def _traced(
+    unit: Unit,
+    entry: str,
+    answers: tuple[tuple[str, int | float], ...],
+    command: RunLine | None,
+    followed: frozenset[str] = frozenset(),
+) -> Facts:
     """What reading from an entry finds, for all kernels of the program."""
     document = unit.document
     names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
     facts = read_facts(unit, names, dict(answers), command)
+    facts.followed = followed
     _run_entry(document, entry, facts)
     return facts
 
 
-def trace_all(document: Document) -> Facts:
-    """Read the host code from ``main``, or from the outermost function that launches anything."""
+def trace_all(document: Document, followed: frozenset[str] = frozenset()) -> Facts:
+    """Read the host code from ``main``, or from the outermost function that launches anything. Branches by the numbers
+    in ``followed`` are read both ways."""
     names = device_names(document, frozenset[str]().union(*(kernel.uses for kernel in document.kernels)))
     facts = read_facts(alone(document), names, {})
     for kernel in document.kernels:
-        found, _ = trace(alone(document), kernel, {})
+        found, _ = trace(alone(document), kernel, {}, followed)
         if any(True for _ in candidates(found.items, kernel.name)):
             return found
     return facts

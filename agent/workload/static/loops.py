@@ -12,13 +12,15 @@ from agent.workload.expression import Expression, build, number
 from agent.workload.expression import name as name_of
 from agent.workload.static import contents, integers, parts, storing, streams
 from agent.workload.static import evaluate as ev
-from agent.workload.static.execute import End, is_interesting, run
+from agent.workload.static.both_ways import unguarded
+from agent.workload.static.execute import is_interesting, run
 from agent.workload.static.state import Facts, State
 from agent.workload.static.unrolling import unrolled
 from agent.workload.static.values import (
     Composite,
     Content,
     Dim3,
+    End,
     Item,
     LaunchItem,
     LoopItem,
@@ -280,17 +282,23 @@ def _as_repeat(
     if _sized_by(turn, facts):
         return None
     if not used and not swaps:
-        return [evolve(item, repeated=True) if isinstance(item, LaunchItem) else item for item in turn.items]
+        return [_repeated(item) for item in turn.items]
     variables = [cell for cell, symbol in turn.symbols.items() if symbol in names_of_value(turn.condition)]
     if len(variables) != 1 or not used <= {turn.symbols[variables[0]]} or node.type == "do_statement":
         return None
     return _repeat(node, turn, variables[0], swaps, bool(used), facts, state)
 
 
+def _repeated(item: Item) -> Item:
+    if isinstance(item, LoopItem) and item.guarded:
+        return evolve(item, body=tuple(map(_repeated, item.body)))
+    return evolve(item, repeated=True) if isinstance(item, LaunchItem) else item
+
+
 def _sized_by(turn: _Turn, facts: Facts) -> bool:
     """Whether a buffer that is launched on has a size that changes from turn to turn."""
     symbols = set(turn.symbols.values())
-    for item in turn.items:
+    for item in map(unguarded, turn.items):
         for memory in memories_of(item.arguments) if isinstance(item, LaunchItem) else ():
             nbytes = facts.memories[memory].nbytes
             if not isinstance(nbytes, Unknown) and nbytes.names & symbols:
@@ -371,7 +379,7 @@ def _names(node: Node, facts: Facts) -> set[str]:
 
 
 def _launched(memory: int, items: list[Item]) -> bool:
-    return any(isinstance(item, LaunchItem) and memory in memories_of(item.arguments) for item in items)
+    return any(isinstance(item, LaunchItem) and memory in memories_of(item.arguments) for item in map(unguarded, items))
 
 
 def _other_names(node: Node, turn: _Turn, moved: set[int], facts: Facts, state: State) -> bool:

@@ -14,6 +14,7 @@ from agent.source.nodes import declared_name, text_of
 from agent.source.nodes import field as child
 from agent.source.parsing import parse_tree
 from agent.workload import dtypes, types
+from agent.workload.expression import Expression
 from agent.workload.expression import name as name_of
 from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
@@ -84,6 +85,8 @@ class Facts:
     ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
     integer types of members and elements, ``kernels`` the names of all kernels. ``same`` and ``turns`` remember what
     roots are called. ``granted`` are the bytes of dynamic shared memory that kernels were allowed, as they are written.
+    Branches by the numbers in ``followed`` are read both ways; ``tied`` are those of them by which a branch could not
+    be, and its line; ``rests`` are places among the items ``listed`` of a function, and what holds from there on.
     """
 
     unit: Unit
@@ -98,6 +101,10 @@ class Facts:
     parts: dict[int, dict[str, int]] = field(factory=dict)
     integers: dict[int, str | None] = field(factory=dict)
     symbol_contents: dict[str, Content] = field(factory=dict)
+    followed: frozenset[str] = frozenset()
+    tied: dict[str, int] = field(factory=dict)
+    listed: list[Item] | None = None
+    rests: list[tuple[int, Expression]] = field(factory=list)
     granted: dict[Called, Scalar | Unknown] = field(factory=dict)
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)

@@ -5,9 +5,9 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.static import evaluate as ev
-from agent.workload.static.execute import End, run
+from agent.workload.static.execute import run
 from agent.workload.static.state import Facts, State
-from agent.workload.static.values import ONE, ZERO, Value
+from agent.workload.static.values import ONE, ZERO, End, Value
 
 MAX_TURNS = 256
 MAX_WORK = 3_000

@@ -196,6 +196,14 @@ class Root:
 
 
 @frozen
+class End:
+    """What ends a block early: ``return`` (with its value), ``exit``, ``break``, ``continue``, ``goto``."""
+
+    how: str
+    value: Value
+
+
+@frozen
 class LaunchItem:
     """One launch as it was met. ``contents`` is what memories held just before, ``pinned`` the numbers that
     decided the way to it; ``conditional`` if only some runs reach it, ``repeated`` if it stands in a loop whose
@@ -245,7 +253,7 @@ class LoopItem:
     """A loop around launches that differ from turn to turn: ``swaps`` exchange memories at the end of each turn.
 
     ``variable`` runs from ``start`` by ``update`` while ``condition`` holds (all None where no launch depends on it
-    and ``count`` says how often).
+    and ``count`` says how often). A ``guarded`` one is no loop, but one item under a condition: ``count``, 0 or 1.
     """
 
     body: "tuple[Item, ...]"
@@ -256,6 +264,7 @@ class LoopItem:
     start: Expression | None = None
     update: Expression | None = None
     condition: Expression | None = None
+    guarded: bool = False
 
 
 Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
