@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 
 from attrs import evolve, frozen
 
-from agent.analysis.rules import check
+from agent.analysis.headers import learn
+from agent.analysis.rules import Finding, check
+from agent.analysis.rules.from_counts import Counts, from_counts
+from agent.analysis.rules.registry import by_id
 from agent.evaluation.estimates.kernel_cost import extrapolated
 from agent.evaluation.estimates.kernel_floor import kernel_floor
 from agent.evaluation.lines.profile import Profile, ProfiledLaunch, longest, profile, terms
@@ -15,6 +18,7 @@ from agent.execution.compiler.result import CompileFailure
 from agent.execution.emulator import Emulator
 from agent.execution.targets import Target
 from agent.source.document import Document
+from agent.source.errors import SourceError
 from agent.source.indirect import launched_at
 from agent.source.kernel import Kernel
 from agent.workload.describe import arguments, origin
@@ -103,6 +107,22 @@ def _hints(document: Document, kernel: Kernel, settings: HintSettings) -> tuple[
         found = check(document, kernel, selection=selection(settings))
     except RecursionError:
         return ()  # nested too deeply: the rules leave it alone
+    return _told(document, found, settings)
+
+
+def _counted_hints(document: Document, kernel: Kernel, counted: Profile, settings: HintSettings) -> tuple[Hint, ...]:
+    """What no rule sees, and the counts of the run show."""
+    learn(document)
+    told = Counts(counted.executed, counted.sizes, block=counted.launches[0].block)
+    try:
+        found = from_counts(document, kernel, told)
+    except (SourceError, RecursionError):
+        return ()
+    wanted = selection(settings)
+    return _told(document, [one for one in found if wanted.admits(by_id()[one.rule])], settings)
+
+
+def _told(document: Document, found: Sequence[Finding], settings: HintSettings) -> tuple[Hint, ...]:
     return tuple(
         Hint(
             one.rule,
@@ -127,6 +147,8 @@ def _costed(one: Scanned, document: Document, kernel: Kernel, workload: Workload
             return evolve(one, cause=Cause.TIME, message=f"even a part of it runs for {found} in the emulator; {AGAIN}")
         return evolve(one, cause=Cause.COUNT, message=found)
     counted, built = found
+    hints = (*one.hints, *_counted_hints(document, kernel, counted, asked.hints))
+    one = evolve(one, hints=tuple(sorted(hints, key=lambda hint: hint.line)))
     launches, where = counted.launches, provenance(counted)
     if not counted.declared:
         further = extrapolated(document, kernel, workload, setting, built, asked.seconds / ATTEMPTS)

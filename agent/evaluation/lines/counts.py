@@ -3,7 +3,7 @@
 Nothing is proved here. A run that faults, takes too long or is refused says so and counts nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -62,7 +62,8 @@ def count_kernel(
         return str(lines)
     sizes = describe(found.recipe.target) if found.recipe.target else ""
     lines = evolve(lines, made_up=workload.origin.kind == MADE_UP)
-    return KernelCounts(lines, _instructions(found, kernel, document.path), sizes)
+    mine = [one for one in found.counters if bare(one.kernel) == kernel.name and one.blocks_run]
+    return KernelCounts(lines, executed_on(mine, document.path), sizes)
 
 
 def recipes(workload: Workload, program: Program) -> Iterator[Recipe]:
@@ -134,11 +135,11 @@ def _stores(launches: Sequence[LaunchCounters], number: int) -> tuple[int, int, 
     )
 
 
-def _instructions(found: Counts, kernel: Kernel, path: str) -> dict[int, tuple[Executed, ...]]:
-    """Of each line the instructions that were executed, in each of the kernel's launches."""
+def executed_on(launches: Iterable[LaunchCounters], path: str) -> dict[int, tuple[Executed, ...]]:
+    """By line of a kernel's own file, the instructions that were executed in its launches."""
     lines: dict[int, list[Executed]] = {}
-    for launched in found.counters:
-        for one in launched.instructions if bare(launched.kernel) == kernel.name and launched.blocks_run else ():
+    for launched in launches:
+        for one in launched.instructions:
             if one.counts.instructions and one.line > 0 and (not one.file or one.file == path):
                 lines.setdefault(one.line, []).append(executed(one))
     return {line: tuple(listed) for line, listed in lines.items()}

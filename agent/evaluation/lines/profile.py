@@ -11,10 +11,11 @@ from math import prod
 
 from attrs import evolve, field, frozen
 
+from agent.analysis.rules.counted import Executed
 from agent.evaluation.estimates.caches import Moved
 from agent.evaluation.estimates.counting import PATIENT, Counts, Kind, Recipe, count
 from agent.evaluation.estimates.traffic import load
-from agent.evaluation.lines.counts import bare, recipes
+from agent.evaluation.lines.counts import bare, executed_on, recipes
 from agent.evaluation.lines.facts import (
     Atomics,
     Branches,
@@ -99,7 +100,8 @@ def terms(launches: Sequence[ProfiledLaunch]) -> dict[str, float]:
 class Profile:
     """``sizes`` (in words) are those that were counted; ``declared`` says whether they are the workload's own.
     ``elsewhere`` is what belongs to no line of the file. ``resources`` are those of the kernel that is launched first.
-    ``precision`` says where precision is lost (None: nobody asked, or no float is computed with).
+    ``precision`` says where precision is lost (None: nobody asked, or no float is computed with). ``executed`` are the
+    single instructions of the blocks that ran, by line.
     """
 
     kernel: str
@@ -114,6 +116,7 @@ class Profile:
     lines: tuple[ProfiledLine, ...]
     elsewhere: Facts
     precision: PrecisionLoss | None = None
+    executed: Mapping[int, tuple[Executed, ...]] = field(factory=dict, repr=False)
 
     @property
     def seconds(self) -> float:
@@ -184,6 +187,7 @@ def _profile(
         total=total([*(line.facts for line in here), elsewhere]),
         lines=here,
         elsewhere=elsewhere,
+        executed=executed_on((one for one, _ in mine), path),
     )
 
 
