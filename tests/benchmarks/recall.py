@@ -85,12 +85,17 @@ def _first(name: str, path: Path) -> Row:
     for kernel in names:
         row = counted_in(path, name, kernel, False, False)()
         if row["ended"] == "counted":
-            accesses = {
-                line: [one for one in listed if one.get("requests") or one.get("shared")]
-                for line, listed in row["lines"].items()
-            }
-            return row | {"lines": {line: listed for line, listed in accesses.items() if listed}}
+            return row | {"lines": _accesses(row)}
     return row
+
+
+def _accesses(row: Row) -> dict[str, list[Row]]:
+    """By line, what was executed and touched memory."""
+    touched = {
+        line: [one for one in listed if one.get("requests") or one.get("shared")]
+        for line, listed in row["lines"].items()
+    }
+    return {line: listed for line, listed in touched.items() if listed}
 
 
 def _counting(path: Path, name: str) -> Callable[[], Row]:
@@ -162,7 +167,8 @@ def _elsewhere(path: Path, row: Row) -> Callable[[], Row]:
         try:
             document = read(str(path))
             folders = header_folders(document, row["key"], path)
-            others = counted_elsewhere(document, document.kernel(row["kernel"]), folders)
+            found = counted_elsewhere(document, document.kernel(row["kernel"]), folders)
+            others = [{"lines": _accesses(one)} for one in found]
         except (SourceError, RecursionError, ValueError):
             others = []
         bad = [(line, kind) for line, kind, _ in bad_lines(row)]
