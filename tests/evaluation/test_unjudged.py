@@ -1,5 +1,7 @@
 """What a verdict says of the launches of a file that it did not judge."""
 
+import pytest
+
 from agent.evaluation.unjudged import unjudged
 from agent.source.document import parse
 from agent.workload.program import Program
@@ -61,3 +63,31 @@ def test_a_turn_of_a_loop_that_hands_a_buffer_on_is_named() -> None:
     program = Program(document, workload.plan, "it")
     (line,) = unjudged(program, program, workload)
     assert line.startswith("what one turn of the loop around line 18 leaves to the next")
+
+
+REFILL = "cudaMemcpy(y, h, n * sizeof(float), cudaMemcpyHostToDevice);"
+CLEAR = "cudaMemset(y, 0, n * sizeof(float));"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [f"{CLEAR} {GROW} {BETWEEN}\n{REFILL} {GROW}", f"{CLEAR} {GROW}\n{GROW}", f"{REFILL} {GROW}\n{CLEAR} {GROW}"],
+)
+def test_the_same_launch_on_other_contents_is_named(between: str) -> None:
+    (line,) = said(between, "grow")
+    assert line == "the launch at line 19, before which y changed: one launch of grow was judged"
+
+
+def test_the_same_launch_on_the_same_contents_is_one() -> None:
+    assert said(f"{CLEAR} {GROW}\n{CLEAR} {GROW}", "grow") == ()
+    assert said(f"{FIRST}\n{FIRST}") == ()  # what it reads it leaves alone
+
+
+def test_zeros_that_a_second_launch_does_not_find_are_not_taken_for_granted() -> None:
+    def kind(launches: str) -> str:
+        document = parse((KERNEL + HOST.replace("LAUNCHES", launches)).encode(), "test.cu")
+        return infer(document, document.kernel("grow")).buffer("y").domain.kind
+
+    assert kind(f"{CLEAR} {GROW}") == "zeros"
+    assert kind(f"{CLEAR} {GROW} {CLEAR} {GROW}") == "zeros"
+    assert kind(f"{CLEAR} {GROW} {REFILL} {GROW}") == "normal"

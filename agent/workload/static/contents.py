@@ -2,13 +2,14 @@
 
 import math
 import struct
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent.workload import dtypes
 from agent.workload.expression import Expression, ExpressionError, build, number
 from agent.workload.generators import default_domain
 from agent.workload.static.usage import Indexing, Usage
-from agent.workload.static.values import Content, LaunchItem, Scalar
+from agent.workload.static.values import Content, Item, LaunchItem, Scalar
 from agent.workload.workload import Access, Domain
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def domain(
     dtype, name = draft.dtypes[memory], draft.facts.memories[memory].name
     if access is Access.OUT:
         return default_domain(dtype)
-    content = item.contents.get(memory, Content("external"))
+    content = _met(memory, item, draft)
     told = _from_host(content, dtype, access, draft, _decides(memory, dtype, draft, usages))
     found = _from_use(memory, told, draft, usages, extents)
     if found is not None:
@@ -58,6 +59,24 @@ def domain(
     elif content.kind == "kernel":
         notes.append(f"`{name}` is filled by another kernel before; {default_domain(dtype).kind} values are assumed")
     return default_domain(dtype)
+
+
+def _met(memory: int, item: LaunchItem, draft: "Draft") -> Content:
+    """What a memory holds before a launch. Where the program launches the same again on what the host put there, that:
+    zeros before the first launch say nothing about the next."""
+    held = item.contents.get(memory, Content("external"))
+    if held.kind not in ("zeros", "byte"):
+        return held
+    later = (one.contents.get(memory) for one in again(item, draft.facts.items))
+    return next((one for one in later if one is not None and one.kind == "host"), held)
+
+
+def again(item: LaunchItem, items: Sequence[Item]) -> Iterator[LaunchItem]:
+    """The other launches of a program that are the same launch."""
+    for one in items:
+        told = (one.kernel, one.template, one.arguments) if isinstance(one, LaunchItem) and one is not item else None
+        if isinstance(one, LaunchItem) and told == (item.kernel, item.template, item.arguments):
+            yield one
 
 
 def _decides(memory: int, dtype: str, draft: "Draft", usages: dict[str, Usage | None]) -> bool:
