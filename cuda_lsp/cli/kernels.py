@@ -24,6 +24,7 @@ from agent.workload.settings import Settings
 from agent.workload.stray import stray_directives
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.flags import flags_argument
 from cuda_lsp.terminal.opening import compiler_options, open_document, open_settings, open_target
 from cuda_lsp.terminal.output import envelope
 from cuda_lsp.terminal.probing import look, probe_option
@@ -53,9 +54,12 @@ class Listed:
 @click.option("--target", help="The card that registers and occupancy are for.")
 @probe_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+@flags_argument
 def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tuple[str, ...]) -> int:
-    """List the kernels of FILE: launches, workload, registers, occupancy."""
+    """List the kernels of FILE: launches, workload, registers, occupancy.
+
+    FLAGS after `--` are compiler flags of the file (-DNAME=VALUE, --use_fast_math, -I folder).
+    """
     document, settings = open_document(file), open_settings(file)
     card = open_target(target, settings)
     found = [_listed(document, kernel, card, settings, flags, probe) for kernel in document.kernels]

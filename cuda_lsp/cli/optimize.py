@@ -18,6 +18,7 @@ from agent.search.proposal import Proposal
 from agent.search.search import Outcome, search
 from agent.search.trace import open_trace
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.flags import flags_argument
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.model import ModelOptions, model_options, open_adviser
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_device, open_kernel, open_target, trace_key
@@ -78,7 +79,7 @@ _ENDS = {
 )
 @click.option("--diff", "diff_only", is_flag=True, help="Print only the first proposal's diff.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+@flags_argument
 def command(
     file: str,
     name: str | None,

@@ -17,6 +17,7 @@ from agent.execution.sass import NoDisassembly, by_line
 from agent.workload.describe import arguments, origin
 from agent.workload.workload import MADE_UP
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.flags import flags_argument
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.making import finder
 from cuda_lsp.terminal.opening import Opened, compiler_options, open_kernel, open_target
@@ -59,7 +60,7 @@ FIELDS: dict[str, Any] = {
 )
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(min=0.1), help="Cap on one attempt.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+@flags_argument
 def command(
     file: str,
     name: str | None,
@@ -76,6 +77,7 @@ def command(
     """Print a kernel of FILE with what each line costs: counted in the emulator, and estimated for a card.
 
     Where nothing states what the kernel runs on, a small launch is made up, and the output says so.
+    FLAGS after `--` are compiler flags of the file (-DNAME=VALUE, --use_fast_math, -I folder).
     """
     opened = open_kernel(file, name, otherwise=finder(flags), flags=flags)
     own, where = reported(report, opened.kernel.name) if report is not None else ((), "")

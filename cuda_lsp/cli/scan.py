@@ -22,6 +22,7 @@ from cuda_lsp.scanning.report import Report, report
 from cuda_lsp.scanning.scan import Limits, Progress, scan
 from cuda_lsp.scanning.values import ListedFile, Scanned
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.flags import known
 from cuda_lsp.terminal.hints.exclude import Pattern, patterns
 from cuda_lsp.terminal.hints.project import exclusion, projects
 from cuda_lsp.terminal.hints.walk import Left, Problem, walk
@@ -53,7 +54,11 @@ PAGES = (".html", ".htm")
 )
 @click.option("--jobs", default=0, type=click.IntRange(min=0), help="Kernels at a time; as many as cores by default.")
 @click.option(
-    "--flag", "flags", multiple=True, help="A compiler flag for every file (--flag=-Iinclude); may be repeated."
+    "--flag",
+    "flags",
+    multiple=True,
+    callback=known,
+    help="A compiler flag for every file (--flag=-Iinclude); may be repeated.",
 )
 @click.option("--fresh", is_flag=True, help="Take nothing that an earlier scan found.")
 def command(

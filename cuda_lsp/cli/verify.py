@@ -18,6 +18,7 @@ from agent.workload.errors import WorkloadError
 from agent.workload.program import Program
 from agent.workload.rewrite import plan_of
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.flags import flags_argument
 from cuda_lsp.terminal.interrupt import stoppable
 from cuda_lsp.terminal.opening import (
     Finder,
@@ -58,7 +59,7 @@ from cuda_lsp.terminal.without_truth import without_truth
 @probe_option
 @reference_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+@flags_argument
 def command(
     original: str | None,
     rewrite: str | None,
@@ -79,7 +80,8 @@ def command(
     """Judge REWRITE against ORIGINAL, or a file against its own version in git (--against HEAD).
 
     The workload is the original's; the rewrite's launches and scratch memory are read off its own launch sites.
-    --replay RECORD needs no files: a proof record holds them.
+    --replay RECORD needs no files: a proof record holds them. FLAGS after `--` are compiler flags of both files
+    (-DNAME=VALUE, --use_fast_math, -I folder).
     """  # fmt: skip
     if replayed is not None:
         if original is not None or against is not None or record_file is not None:

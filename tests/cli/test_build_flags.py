@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import run
 
 TILED = """\
@@ -60,3 +62,18 @@ def test_a_broken_database_is_named_and_stops_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "compile_commands.json cannot be read and is left alone" in done.stdout
     assert "512 B static shared" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("command", [("kernels",), ("verify", "--against", "HEAD"), ("profile",), ("optimize",)])
+def test_a_flag_that_is_not_known_is_refused_and_not_passed_over(tmp_path: Path, command: tuple[str, ...]) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text(TILED)
+    done = run(command[0], str(file), *command[1:], "--", "-DWIDE=4", "--use-fast-math", "-O3")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "`--use-fast-math` is not known (did you mean `--use_fast_math`?)" in done.stderr
+    assert "-DWIDE" not in done.stderr and "-O3" not in done.stderr and "Taken are -D, -U, -I" in done.stderr
+
+
+def test_a_flag_for_every_file_of_a_scan_is_looked_at_too(tmp_path: Path) -> None:
+    done = run("scan", str(tmp_path), "--flag=-ffast-math")
+    assert done.returncode == 2 and "`-ffast-math` is not known" in done.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.compiler.flags import nvrtc_options, translate
+from agent.execution.compiler.flags import complaint, nvrtc_options, translate
 from agent.execution.compiler.result import Options
 
 
@@ -50,10 +50,34 @@ def test_unknown_flags_are_named_and_left_out() -> None:
 
 def test_a_flag_without_its_value_is_no_crash() -> None:
     assert translate(("-D",)).passed in ((), ("-D",))
-    assert translate(("-o",)).unknown == ()
+    assert translate(("-o",)).unknown == ("-o",)
 
 
 def test_our_own_options_win() -> None:
     options = nvrtc_options(Options(arch="sm_80", fmad=False), ("--fmad=true", "-DA"))
     assert options == ("-DA", "--gpu-architecture=sm_80", "-lineinfo", "--ptxas-options=-v", "--fmad=false")
     assert "-G" in nvrtc_options(Options(optimised=False), ())
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["-O3 -g -lineinfo -Xcompiler -fPIC,-Wall -ccbin g++-12", "-gencode arch=compute_90,code=sm_90 -rdc=true -lcublas",
+     "--default-stream per-thread --expt-relaxed-constexpr -Wno-deprecated-gpu-targets -fPIC -m64", "-x cu -c -o k.o"],
+)  # fmt: skip
+def test_flags_that_change_no_device_code_are_no_complaint(host: str) -> None:
+    assert complaint((*host.split(), "-DA=1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("-fmda=false",), "`-fmda=false` is not known (did you mean `-fmad`?)"),
+        (("-ffast-math",), "`-ffast-math` is not known"),
+        (("other.cu",), "`other.cu` is no flag"),
+        (("-I", "--use_fast_math"), "`-I` lacks its value"),
+        (("-D",), "`-D` lacks its value"),
+        (("-Xptxas", "-O3,--sly"), "`--ptxas-options=--sly` is not known"),
+    ],
+)
+def test_flags_that_would_not_be_done_are_named(flags: tuple[str, ...], said: str) -> None:
+    assert complaint(flags).startswith(f"compiler flags: {said}. Taken are -D, -U, ")
