@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from agent.evaluation.host_changes import host_changes
 from agent.source.document import Document
 from agent.source.launch import LaunchSite
 from agent.workload.plan import Launch, Plan
@@ -20,11 +21,12 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def unjudged(original: Program, candidate: Program, workload: Workload) -> tuple[str, ...]:
-    """Words on launches that were not judged, read off the host code of the rewrite, or else of the original."""
+    """Words on launches that were not judged, read off the host code of the rewrite, or else of the original; and on
+    what else of the host code changed."""
     programs = (candidate, original)
     places = next((found for found in map(_places, programs) if found), ())
     turns = next((found for found in (_turns(one, workload) for one in programs) if found), ())
-    return (*places, *turns, *_again(original, workload))
+    return (*places, *turns, *_again(original, workload), *host_changes(original, candidate, workload))
 
 
 def _places(program: Program) -> tuple[str, ...]:
