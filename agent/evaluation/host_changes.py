@@ -83,7 +83,7 @@ def _bodies(document: Document) -> list[bytes]:
 
 
 def _apart(before: list[_Statement], after: list[_Statement]) -> tuple[list[_Statement], list[_Statement]]:
-    """The statements that are gone, and those that are new. Of long programs statements that only moved are not seen."""
+    """The statements that are gone, and those that are new; in long programs not those that only moved."""
     old, new = [one.text for one in before], [one.text for one in after]
     if max(len(old), len(new)) > LONG:
         known = frozenset(old), frozenset(new)

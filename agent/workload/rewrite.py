@@ -1,6 +1,6 @@
 """The plan of a rewritten file, read off its own launch sites and told in the original workload's names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
@@ -47,6 +47,7 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
         return _without_launch(document, workload, facts, original)
     _check_symbols(facts, workload, original)
     _check_branches(run, facts)
+    _check_freed(run, facts, original)
     draft = Draft(document, facts, first=next(launches(run)))
     steps = plan_steps(run, draft)
     if draft.questions:
@@ -115,6 +116,30 @@ def _check_branches(run: tuple[Item, ...], facts: Facts) -> None:
                 f"`const {name} = ...` of the directive above the original kernel, and this size alone is judged",
                 line,
             )
+
+
+def _check_freed(run: tuple[Item, ...], facts: Facts, original: Document | None) -> None:
+    """Raises WorkloadError where a launch gets memory that was given back, unless the original does the same."""
+    found = _freed(run, facts)
+    before = trace_all(original) if found and original is not None else None
+    known = {name for _, name, _ in _freed(before.items, before)} if before is not None else set()
+    for launch, name, line in found:
+        if name not in known:
+            raise WorkloadError(
+                f"`{launch.kernel}` is launched with `{name}`, which line {line} frees before: free it behind the last "
+                "launch that uses it",
+                launch.line,
+            )
+
+
+def _freed(items: Iterable[Item], facts: Facts) -> list[tuple[LaunchItem, str, int]]:
+    """Launches with a memory that was given back before, its name, and the line where it was."""
+    return [
+        (launch, facts.memories[memory].name, content.freed)
+        for launch in launches(tuple(items))
+        for memory in sorted(memories_of(launch.arguments))
+        if (content := launch.contents.get(memory)) is not None and content.freed is not None
+    ]
 
 
 def _reached(facts: Facts) -> set[str]:

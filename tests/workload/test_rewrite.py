@@ -186,7 +186,8 @@ def branched(launch: str, functions: str = "") -> list[str]:
     workload = infer(before, before.kernel("plain"))
     document = parse((WIDE + NARROW.replace("LAUNCH", launch).replace("int main", functions + "int main")).encode())
     found = plan_of(document, workload, before)
-    assert [len(bind(workload, found, {"n": size}, document).steps) for size in (4096, 4093)] == [1, 1]
+    steps = [bind(workload, found, {"n": size}, document).steps for size in (4096, 4093)]
+    assert len(steps[0]) == len(steps[1]) > 0
     shown = Workload(workload.kernel, (), (), (), found)
     return [" ".join(line.split()) for line in format_statements(shown)]
 
@@ -231,3 +232,35 @@ def test_a_branch_by_a_size_that_is_not_followed_is_refused(launch: str) -> None
     with pytest.raises(WorkloadError, match="hangs on `n` by a branch that is followed at n=4096 alone") as raised:
         branched(launch)
     assert raised.value.line is not None
+
+
+FREED = PLAIN.replace("(x, y", "(t, y")
+TAKEN = f"float* t; cudaMalloc(&t, n * sizeof(float)); {PLAIN.replace('(x, y', '(x, t')} "
+
+
+def test_memory_that_is_freed_before_its_launch_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="launched with `t`, which line 9 frees before"):
+        branched(f"{TAKEN} cudaFree(t);\n{FREED}")
+    assert branched(f"{TAKEN} {FREED} cudaFree(t);")[1:] == [
+        "launch plain<<<n / 64, 64>>>(x, t, n)",
+        "launch plain<<<n / 64, 64>>>(t, y, n)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        f"{TAKEN} cudaFree(t); cudaMalloc(&t, n * sizeof(float)); {PLAIN}",
+        f"{TAKEN} if (rand()) cudaFree(t); {FREED}",
+        f"for (int i = 0; i < 9; ++i) {{ {TAKEN} {FREED} cudaFree(t); }}",
+        f"if (n % 4 == 0) {{ {QUICK} cudaFree(x); return 0; }} {PLAIN}",
+    ],
+)
+def test_memory_that_another_run_or_turn_frees_is_there(launch: str) -> None:
+    assert branched(launch)
+
+
+def test_what_the_original_frees_too_early_is_its_own_fault() -> None:
+    document = parse(NARROW.replace("LAUNCH", f"cudaFree(y); {PLAIN}").encode())
+    workload = infer(document, document.kernel("plain"))
+    assert plan_of(document, workload, document).launches()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
@@ -189,6 +190,14 @@ def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> V
     return ZERO
 
 
+def _free(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
+    """``cudaFree``, where it is certain that it is reached."""
+    held = values[0] if values else None
+    if isinstance(held, Pointer) and not facts.conditional and held.memory in state.contents:
+        state.contents[held.memory] = evolve(state.contents[held.memory], freed=facts.line(node))
+    return ZERO
+
+
 def _grant(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     """``cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)``."""
     if len(values) == 3 and "MaxDynamicSharedMemorySize" in facts.node_text(node):
@@ -245,8 +254,8 @@ CUDA: Mapping[str, Handler] = {
     "cudaMemcpyFromSymbol": _forget_all,
     "cudaGetDeviceProperties": _properties,
     "cudaDeviceGetAttribute": _attribute,
-    "cudaFree": _ignore,
-    "cudaFreeAsync": _ignore,
+    "cudaFree": _free,
+    "cudaFreeAsync": _free,
     "cudaFreeHost": _ignore,
     "cudaMemPrefetchAsync": _ignore,
     "cudaMemAdvise": _ignore,

@@ -175,12 +175,13 @@ class Content:
 
     ``fresh`` (nothing was put there), ``zeros``, ``byte``, ``host`` (initialised by host code, in ``domain`` where that
     was understood), ``kernel`` (a launch may have written it) or ``external`` (a library did). ``byte`` is what every
-    byte was set to.
+    byte was set to, ``freed`` the line from which on the memory is given back.
     """
 
     kind: str
     domain: Domain | None = None
     byte: int | None = None
+    freed: int | None = None
 
 
 @frozen
