@@ -17,6 +17,7 @@ STANDARD = frozenset(
 )
 """Names of the language's own headers that have one value."""
 
+_WHOLE = re.compile(r"u?int\d*_t|u?intptr_t|s?size_t|ptrdiff_t|uint|ushort|uchar|ulong")
 SCOPES = ("compound_statement", "for_statement", "if_statement", "while_statement", "function_definition")
 
 
@@ -233,11 +234,20 @@ def _declared(node: Node, space: str, scope: Node) -> list[Symbol]:
                 restrict=restrict,
                 const=bool(qualifiers & {"const", "constexpr"}),
                 declarator=inner,
-                init=init,
+                init=_single(init, node, pointer) if not dims else init,
                 scope=scope,
             )
         )
     return found
+
+
+def _single(init: Node | None, declaration: Node, pointer: int) -> Node | None:
+    """The value of a number or pointer, also where it is written in brackets: ``int i{n}``, ``int i(n)``."""
+    if init is None or init.type not in ("initializer_list", "argument_list") or len(init.named_children) != 1:
+        return init
+    named = declaration.child_by_field_name("type")
+    plain = named is not None and (named.type != "type_identifier" or _WHOLE.fullmatch(text(named)) is not None)
+    return init.named_children[0] if pointer or plain else init
 
 
 def _changes(function: Node, takers: frozenset[str]) -> Iterator[tuple[Node | None, Node]]:

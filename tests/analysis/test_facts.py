@@ -28,6 +28,8 @@ INDICES = {
     "int r = threadIdx.y, c = threadIdx.x; y[r * n + c] = 0;": "threadIdx.x + n*threadIdx.y",
     "const auto i = (size_t)threadIdx.x * n; y[i + 3] = 0;": "3 + n*threadIdx.x",
     "float* p = y + 2 * n; p[threadIdx.x] = 0;": "2*n + threadIdx.x",
+    "size_t const i{blockIdx.x * 4 + threadIdx.x}; y[i * n] = 0;": "4*blockIdx.x*n + n*threadIdx.x",
+    "unsigned int u(threadIdx.x); y[u * 9] = 0;": "9*threadIdx.x",
     "float* p = &y[n]; p[m] = 0;": "m + n",
     "y[threadIdx.x << 2] = 0;": "4*threadIdx.x",
     "y[TILE * threadIdx.x] = 0;": "16*threadIdx.x",
@@ -42,6 +44,12 @@ INDICES = {
 @pytest.mark.parametrize("body", INDICES)
 def test_indices_through_local_definitions(body: str) -> None:
     assert index(facts(body, before="#define TILE 16")) == INDICES[body]
+
+
+def test_one_value_in_brackets_is_that_of_a_number_and_of_nothing_else() -> None:
+    assert index(facts("float* p{y + 8}; p[1] = 0;")) == "9"
+    assert index(facts("Index i{threadIdx.x}; y[i] = 0;")) != "threadIdx.x"
+    assert index(facts("float4 i(3); y[i.x] = 0;")) != "3"
 
 
 HINTED = {

@@ -156,3 +156,17 @@ def test_a_row_shorter_than_a_warp_is_not_plausible() -> None:
     workload = made(COLUMNS).workload
     short = tuple(evolve(one, value=17) if one.name == "w" else one for one in workload.sizes)
     assert not plausible(evolve(workload, sizes=short))
+
+
+def test_where_no_block_is_told_that_has_two_sides_others_of_as_many_threads_are_tried() -> None:
+    text = STENCIL
+    document, first = parse(text.encode(), "k.cu"), made(text).workload
+    blocks = [tuple(str(side) for side in one.plan.launches()[0].block) for one in
+              (first, *at_other_numbers(document, document.kernels[0], first))]  # fmt: skip
+    assert len(blocks) == len(set(blocks)) == 3
+    assert len({int(x) * int(y) * int(z) for x, y, z in blocks}) == 1
+    host = "void run(float* x, float* y, int w, int h) { k<<<dim3(2, 2), dim3(16, 4)>>>(x, y, w, h); }"
+    document = parse(f"{text}\n{host}\n".encode(), "k.cu")
+    first = make_up(document, document.kernels[0], None, Limits(60.0)).workload
+    told = [one.plan.launches()[0].block for one in at_other_numbers(document, document.kernels[0], first)]
+    assert told == [first.plan.launches()[0].block] * 2

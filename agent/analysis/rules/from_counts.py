@@ -93,6 +93,9 @@ def from_counts(
         return ()
     facts = analyse(document, kernel, shared=learned(document, file_facts(document)))
     agreed, denied = _held_against(elsewhere)
+    if counts.made_up and _block_is_open(document, kernel, counts):
+        several = len({one.block for one in (counts, *elsewhere)}) > 1
+        denied |= {one.place for one in bad if not several or one.place not in agreed}
     found = [
         _At(one, there)
         for one in bad
@@ -109,8 +112,8 @@ def from_counts(
 
 
 def unnamed(document: Document, kernel: Kernel, counts: Counts) -> list[Cost]:
-    """The bad accesses that no rule names, by line; none of a kernel of which a made-up launch says nothing."""
-    if kernel.damage is not None or (counts.made_up and _is_open(document, kernel, counts)):
+    """The bad accesses that no rule names, by line; none of a template over numbers that were made up."""
+    if kernel.damage is not None or (counts.made_up and _numbers_are_open(document, kernel)):
         return []
     first, last = document.line(kernel.span.start), document.line(kernel.span.end)
     bad = [one for line in sorted(counts.lines) if first <= line <= last for one in _bad(line, counts.lines[line])]
@@ -219,17 +222,18 @@ def _side_by_side(access: Access) -> bool:
     return slope is not None and slope.constant in (-1, 0, 1) and across is not None and not across.terms
 
 
-def _is_open(document: Document, kernel: Kernel, counts: Counts) -> bool:
-    """Whether a launch that was made up stands for something that decides how lanes are spread: a block of several
-    dimensions, or a template's numbers."""
-    sites = launches_of(document, kernel)
-    blocks = {shape(document, site).block for site in sites}
+def _block_is_open(document: Document, kernel: Kernel, counts: Counts) -> bool:
+    """Whether a launch that was made up stands for the block of a kernel that takes one of several dimensions."""
+    blocks = {shape(document, site).block for site in launches_of(document, kernel)}
     known = len(blocks) == 1 and None not in (own := next(iter(blocks))) and counts.block in (None, own)
     words = document.text[kernel.span.start : kernel.span.end]
-    if not known and (b"threadIdx.y" in words or b"threadIdx.z" in words):
-        return True
+    return not known and (b"threadIdx.y" in words or b"threadIdx.z" in words)
+
+
+def _numbers_are_open(document: Document, kernel: Kernel) -> bool:
+    """Whether nobody tells a template's numbers."""
     numbers = {one.name for one in kernel.template if one.kind == "value"}
-    return bool(numbers - template_numbers(document, kernel, sites).keys())
+    return bool(numbers - template_numbers(document, kernel, launches_of(document, kernel)).keys())
 
 
 def _finding(
@@ -260,10 +264,15 @@ def _finding(
 
 
 def _where(counts: Counts, alike: Sequence[Counts]) -> str:
-    others = [f" at {one.sizes}" for one in alike if one.sizes]
-    also = f", and as bad{' and'.join(others)}" if others else ""
     launch = " on a launch that was made up" if counts.made_up else ""
-    return f"counted{f' at {counts.sizes}' if counts.sizes else ''}{launch}{also}"
+    blocks = len({one.block for one in (counts, *alike)}) > 1
+    others = " and".join(_at_numbers(one, blocks) for one in alike)
+    return f"counted{_at_numbers(counts, blocks)}{launch}{f', and as bad{others}' if others else ''}"
+
+
+def _at_numbers(counts: Counts, blocks: bool) -> str:
+    block = f" in blocks of {' x '.join(str(side) for side in counts.block)}" if blocks and counts.block else ""
+    return f"{f' at {counts.sizes}' if counts.sizes else ''}{block}"
 
 
 def _message(at: _At) -> str:

@@ -23,23 +23,27 @@ from agent.workload.workload import Workload
 _LEAST = 32  # of a row, to say how the lanes of a warp go along it
 _SIZES: tuple[tuple[int, ...], ...] = ((128,), (96, 160, 64, 224))
 _SMALL = (1, 3)
+_SIDES = (32, 16, 8)
 
 
 def at_other_numbers(
     document: Document, kernel: Kernel, first: Workload, options: Options | None = None, limits: Limits | None = None
 ) -> Iterator[Workload]:
-    """Launches of the same blocks on other numbers, as far as they run without a fault: all sizes alike, and each of
-    them another. What the launch in sight tells stays. Raises Stopped where the kernel cannot be compiled or run."""
+    """Launches on other numbers, as far as they run without a fault: all sizes alike, and each of them another. What
+    the launch in sight tells stays; where it tells no block, and a kernel takes one of two sides, these differ too.
+    Raises Stopped where the kernel cannot be compiled or run."""
     limits = limits or Limits(20.0)
     told = known(document, kernel)
     kept = _kept(told, first)
-    if not _numbers_of(first).keys() - kept.keys():
+    (launch,) = first.plan.launches()
+    grid, blocks = _three(launch.grid), (_three(launch.block),) * len(_SIZES)
+    if told.block is None and "threadIdx.y" in document.slice_text(kernel.span):
+        blocks = _blocks(blocks[0])
+    elif not _numbers_of(first).keys() - kept.keys():
         return
     subject = open_subject(document, kernel, told, options or Options(), limits.cancelled, loose=True)
     lab = Lab(subject, time.monotonic() + limits.seconds, limits.cancelled, limits.seconds / 3)
-    (launch,) = first.plan.launches()
-    grid, block = _three(launch.grid), _three(launch.block)
-    for count, (sizes, small) in enumerate(zip(_SIZES, _SMALL, strict=True), 1):
+    for count, (block, sizes, small) in enumerate(zip(blocks, _SIZES, _SMALL, strict=False), 1):
         trial = Trial(grid, max(sizes), _numbers(subject, sizes, small) | kept, NARROW)
         with contextlib.suppress(Stopped, WorkloadError):
             if not (found := tried(lab, trial, block, count)).broken:
@@ -80,6 +84,12 @@ def _numbers(subject: Subject, sizes: Sequence[int], small: int) -> dict[str, in
         else:
             found[one.name] = 0.5
     return found
+
+
+def _blocks(first: Three) -> tuple[Three, ...]:
+    """As many threads along other sides."""
+    x, y, z = first
+    return tuple((side, x * y // side, z) for side in _SIDES if side != x and x * y % side == 0)
 
 
 def _three(numbers: Sequence[Expression]) -> Three:

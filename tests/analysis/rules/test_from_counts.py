@@ -210,3 +210,18 @@ def test_a_number_of_bytes_may_be_the_size_of_an_element_which_no_number_tried_i
     written = text.format("char").replace("((char*)x + j * w)", "(reinterpret_cast<const char *>(x) + j * w)")
     assert written != text.format("char") and elsewhere({1: [WIDE]}, {1: [WIDE]}, text=written) == []
     assert len(elsewhere({1: [WIDE]}, {1: [WIDE]}, text=text.format("float"))) == 1
+
+
+def test_a_block_that_nobody_tells_decides_nothing_that_others_show_too() -> None:
+    text = "__global__ void f(const float* x, float* y) { y[0] = x[threadIdx.y * 64 + place(threadIdx.x)]; }"
+    document = parse(text.encode(), "f.cu")
+
+    def said(*others: tuple[int, int, int]) -> list[str]:
+        first, *more = (Counts({1: [WIDE]}, "", True, block) for block in ((16, 16, 1), *others))
+        return [one.cost for one in from_counts(document, document.kernels[0], first, more)]
+
+    assert said() == said((16, 16, 1)) == [], "one block"
+    assert said((32, 8, 1)) == [
+        "counted in blocks of 16 x 16 x 1 on a launch that was made up, and as bad in blocks of 32 x 8 x 1: "
+        "32 sectors a request, 4 would do"
+    ]
