@@ -139,25 +139,29 @@ def recall(
     lined = [row | {"bad": bad_lines(row)} for row in counted]
     every = [row | _findings(paths[row["key"]], row["kernel"]) for row in lined if row["bad"]]
     yield f"{len(counted)} kernels counted, {len(every)} with a bad line"
-    why = Counter(_left_out(row, line, kind) for row in every for line, kind, _ in row["bad"])
-    yield from (f"  left out: {number} lines {words}" for words, number in why.items() if words)
-    lines = [(row, line, kind) for row in every for line, kind, _ in row["bad"] if not _left_out(row, line, kind)]
-    yield f"  {len({row['key'] for row, *_ in lines})} kernels are left"
-    for kind, rules in (("global", GLOBAL), ("shared", SHARED)):
-        mine = [(row, line) for row, line, what in lines if what == kind]
-        firm = [(row, line) for row, line in mine if [line, kind] not in elsewhere.get(row["key"], {}).get("fine", [])]
-        for words, some in ((kind, mine), ("  without those that are fine with other made-up numbers", firm)):
-            alone = sum(_named(row, line, rules) for row, line in some)
-            both = sum(
-                _named(row, line, rules) or _named({"findings": counting[row["key"]]["counted"]}, line, rules)
-                for row, line in some
-            )
-            yield (
-                f"  {words}: {len(some)} lines; named by the rules {alone} ({share(alone, len(some))}), "
-                f"with what the product counted {both} ({share(both, len(some))})"
-            )
-    unrun = Counter(counting[key]["unrun"] for key in {row["key"] for row, *_ in lines})
+    lines = [(row, line, kind, _left_out(row, line, kind)) for row in every for line, kind, _ in row["bad"]]
+    for words in dict.fromkeys(why for *_, why in lines if why):
+        yield _line(f"left out, {words}", [one[:3] for one in lines if one[3] == words], counting)
+    kept_ = [one[:3] for one in lines if not one[3]]
+    yield f"  {len({row['key'] for row, *_ in kept_})} kernels are left"
+    for kind in ("global", "shared"):
+        mine = [one for one in kept_ if one[2] == kind]
+        firm = [one for one in mine if [one[1], kind] not in elsewhere.get(one[0]["key"], {}).get("fine", [])]
+        yield _line(kind, mine, counting)
+        yield _line("  without those that are fine with other made-up numbers", firm, counting)
+    unrun = Counter(counting[key]["unrun"] for key in {row["key"] for row, *_ in kept_})
     yield f"  of these kernels the product ran {unrun.pop('', 0)}; not run: {dict(unrun)}"
+
+
+def _line(words: str, lines: list[tuple[Row, int, str]], counting: Mapping[str, Row]) -> str:
+    """How many of some lines are named."""
+    alone = [_named(row, line, kind) for row, line, kind in lines]
+    counted = [_named({"findings": counting[row["key"]]["counted"]}, line, kind) for row, line, kind in lines]
+    both = sum(one or other for one, other in zip(alone, counted, strict=True))
+    return (
+        f"  {words}: {len(lines)} lines; named by the rules {sum(alone)} ({share(sum(alone), len(lines))}), "
+        f"with what the product counted {both} ({share(both, len(lines))})"
+    )
 
 
 def _elsewhere(path: Path, row: Row) -> Callable[[], Row]:
@@ -228,7 +232,8 @@ def _findings(path: Path, name: str) -> Row:
     }
 
 
-def _named(row: Row, line: int, rules: frozenset[str]) -> bool:
+def _named(row: Row, line: int, kind: str) -> bool:
+    rules = GLOBAL if kind == "global" else SHARED
     return any(
         one["line"] <= line <= one["last"] or line in one["related"] for one in row["findings"] if one["rule"] in rules
     )
