@@ -13,6 +13,7 @@ from agent.source.includes import is_missed, kept_header, known, local_header
 from agent.source.instances import expressions
 from agent.source.items import Block, Conditional, Entry, Found, Include, Item, entries, symbol_names, used_namespace
 from agent.source.kernel import Kernel
+from agent.source.mixed_math import with_promotion
 from agent.source.names import KEYWORDS, names_in
 from agent.source.nodes import kernel_node
 from agent.source.pruning import key_of, said
@@ -126,7 +127,7 @@ def device_slice(
     words = roots.union(*(item.takes for item in chosen))
     writer = Writer()
     chosen_ids = {id(item) for item in chosen}
-    output = _Output(writer, chosen_ids, words, relaxed_constexpr)
+    output = _Output(writer, chosen, words, relaxed_constexpr)
     output.write(unit, unit.entries, ())
     body = writer.text()
     # a macro call may define every word of the macro's body, and seldom defines a type of the standard library's
@@ -375,10 +376,12 @@ def _called_on_device(item: Item, chosen: Sequence[Item]) -> bool:
 class _Output:
     """Writes the chosen items in the order of their files, on the lines that they have there."""
 
-    def __init__(self, writer: Writer, chosen: set[int], words: frozenset[str], relaxed_constexpr: bool) -> None:
+    def __init__(self, writer: Writer, own: Sequence[Item], words: frozenset[str], relaxed_constexpr: bool) -> None:
         self.relaxed_constexpr = relaxed_constexpr
+        # a macro of that name is the user's own business
+        self.promotes = "pow" in words and not any(item.kind == "macro" and "pow" in item.gives for item in own)
         self.writer = writer
-        self.chosen = chosen
+        self.chosen = {id(item) for item in own}
         self.words = words
         self.symbols: list[str] = []
         self.relaxed: list[str] = []
@@ -409,7 +412,7 @@ class _Output:
         if namespace:
             # the directive is kept, what it names may be empty here
             code = f"namespace {namespace} {{}} ".encode() + code
-        self.writer.put(item.document, item.span, code)
+        self.writer.put(item.document, item.span, with_promotion(code) if self.promotes else code)
 
     def _include(self, unit: _Unit, include: Include, scope: tuple[str, ...]) -> None:
         header = unit.headers.get(include.span.start)

@@ -138,7 +138,6 @@ _WITHOUT_FLOAT = _PLAIN | word_set(
     "memory utility functional array tuple type_traits complex thread mutex atomic stdexcept cuda.h stdint.h cstdint "
     "inttypes.h"
 )
-_OF_MATH = frozenset({"math.h", "cmath"})
 _WITHOUT_INTEGERS = _PLAIN | {"float.h", "cfloat"}
 _OF_STDINT = re.compile(r"uint\d+_t|u?intmax_t|u?intptr_t|U?INT\d+_M(?:AX|IN)|SIZE_MAX")
 
@@ -315,7 +314,7 @@ def prologue(
     lines += [f"typedef {_WIDE.get(TYPES[name], TYPES[name]) if wide else TYPES[name]} {name};\n" for name in types]
     lines += [f"#define {name} {known[name]}\n" for name in macros if name not in theirs]
     lines += [TYPE_TRAITS] if std_words & TRAITS else []
-    lines += [POW] if "pow" in words and includes & _OF_MATH else []
+    lines += [POW] if "pow" in words else []
     lines += [f"namespace std {{ {' '.join(using)} }}\n"] if using else []
     lines += cccl
     lines += [f"{_DEVICE_RUNTIME[name]}\n" for name in sorted(words & _DEVICE_RUNTIME.keys() - given)]

@@ -17,6 +17,7 @@ from agent.execution.compiler import cache, includes, log, pool
 from agent.execution.compiler.flags import Flags, nvrtc_options, translate
 from agent.execution.compiler.result import Build, CompileFailure, Diagnostic, Options
 from agent.execution.process import ChildCancelled, ChildDied, ChildTimeout, never
+from agent.source import mixed_math
 from agent.source.writing import named
 
 SECONDS = 60.0
@@ -95,9 +96,10 @@ def _result(
 ) -> Build | CompileFailure:
     # NVRTC completes a relative file name with the folder that it works in, which is none of the user's.
     ptx = compiled.ptx.decode("utf-8", "replace").replace(f'"{_HERE}{os.sep}', '"')
+    said = compiled.log.replace(mixed_math.OURS, "")
     found = tuple(
         evolve(item, file=part.path) if item.file in (_file_name(part.path), named(part.path)) else item
-        for item in log.diagnostics(compiled.log, ptx)
+        for item in log.diagnostics(said, ptx)
     )
     if compiled.error:
         errors = [item for item in found if item.severity == "error"]

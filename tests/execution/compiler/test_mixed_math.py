@@ -14,8 +14,7 @@ from tests.execution.emulator.building import launch, run
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
 TYPES = ("float", "double", "int", "unsigned", "long", "long long", "char", "short", "bool")
-# nvcc gives a double for a float to the power of an int; NVRTC's own overload, which nothing hides, a float
-PAIRS = [(a, b) for a in TYPES for b in TYPES if (a, b) != ("float", "int")]
+PAIRS = [(a, b) for a in TYPES for b in TYPES]
 ALIKE = "".join(
     f"  static_assert(std::is_same<decltype({name}(({a})1, ({b})1)), {'float' if a == b == 'float' else 'double'}>"
     f'::value, "{name}({a}, {b})");\n'
@@ -82,10 +81,55 @@ def test_a_header_of_the_files_own_may_bring_it(tmp_path: Path) -> None:
     assert isinstance(compiled(code, str(tmp_path / "t.cu")), Build)
 
 
-def test_nothing_is_added_where_the_header_or_the_call_is_missing() -> None:
-    without_call = "#include <cmath>\n__global__ void k(float* p) { p[0] = powf(2, 3); }\n"
-    for code in ("#include <cstdio>\n" + TAKEN[1], without_call):
-        assert "cuda_lsp" not in device_slice(parse(code.encode(), "t.cu"), ["k"]).text
+@pytest.mark.parametrize("code", TAKEN[1:])
+def test_it_is_there_whatever_the_file_includes(code: str) -> None:
+    assert isinstance(built := compiled(code.replace("std::is_same", "is_same")), Build), built
+
+
+def test_nothing_is_added_where_there_is_no_call() -> None:
+    code = "#include <cmath>\n__global__ void k(float* p) { p[0] = powf(2, 3); }\n"
+    assert "cuda_lsp" not in device_slice(parse(code.encode(), "t.cu"), ["k"]).text
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [("pow(x, 2)", "f64"), ("std::pow(x, n)", "f64"), ("::pow(n, x)", "f64"), ("POWER(x)", "f64"),
+     ("pow(x, 2.0f)", "f32"), ("powf(x, 2)", "f32"), ("a > 1 ? x : pow(x,\n 2)", "f64")],
+)  # fmt: skip
+def test_a_power_of_a_whole_number_is_a_double_and_takes_the_same_road_in_nvcc(call: str, kind: str) -> None:
+    code = (
+        "#define POWER(a) pow(a, 3)\n"
+        f"__global__ void k(float* p, int n) {{ float x = p[1], a = p[2]; p[0] = {call}; }}\n"
+    )
+    built = compiled(code)
+    assert isinstance(built, Build)
+    assert ("cvt.rn.f32.f64" in built.ptx) == (kind == "f64") and "powi" not in built.ptx
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # what is called pow and is another thing stays what it is
+        "__global__ void k(float* p) { float pow = p[1]; p[0] = pow * 2; }\n",
+        "__global__ void k(float* p) { auto pow = [](float a, int b) { return a + b; }; p[0] = pow(p[1], 2); }\n",
+        "#define pow(a, b) ((a) * (b))\n__global__ void k(float* p) { p[0] = pow(p[1], 2); }\n",
+        "struct S { float x; __device__ float pow(float a, int n) { return x + a * n; } };\n"
+        "__global__ void k(float* p) { S s{p[2]}; p[0] = s.pow(p[1], 2); }\n",
+        "__device__ float pow(float a, int b) { return a * b; }\n"
+        "__global__ void k(float* p) { p[0] = pow(p[1], 2); }\n",
+        "namespace n { __device__ float pow(float a, int b) { return a * b; } }\n"
+        "__global__ void k(float* p) { p[0] = n::pow(p[1], 2); }\n",
+    ],
+)
+def test_what_a_file_calls_so_itself_goes_first(code: str) -> None:
+    built = compiled(code)
+    assert isinstance(built, Build), built
+    assert "f64" not in built.ptx
+
+
+def test_a_complaint_has_the_users_own_word() -> None:
+    failure = compiled("__global__ void k(float* p) { p[0] = pow(p, 2.0); }\n")
+    assert isinstance(failure, CompileFailure) and "pow" in failure.message and "cuda_lsp" not in str(failure)
 
 
 def test_the_numbers_are_those_of_float64() -> None:
