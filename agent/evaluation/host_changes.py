@@ -35,8 +35,8 @@ _STORES = re.compile(r"^[^=(]*[\])]\s*(?:[-+*/%&|^]|<<|>>)?=[^=]|^\*")
 # What the plan is read off, or what changes nothing that a launch reads or leaves.
 _SHOWN = word_set(
     "cudaMalloc cudaMallocAsync cudaMallocManaged cudaMallocPitch cudaFree cudaFreeAsync cudaFuncSetAttribute "
-    "cudaFuncSetCacheConfig cudaDeviceSynchronize cudaStreamSynchronize cudaEventSynchronize cudaStreamCreate "
-    "cudaStreamCreateWithFlags cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamWaitEvent cudaEventCreate "
+    "cudaFuncSetCacheConfig cudaDeviceSynchronize cudaStreamSynchronize cudaEventSynchronize "
+    "cudaStreamDestroy cudaStreamWaitEvent cudaEventCreate "
     "cudaEventCreateWithFlags cudaEventRecord cudaEventElapsedTime cudaEventDestroy cudaGetLastError "
     "cudaPeekAtLastError cudaGetErrorString cudaGetErrorName cudaGetDevice cudaSetDevice cudaGetDeviceProperties "
     "cudaDeviceGetAttribute cudaOccupancyMaxPotentialBlockSize cudaOccupancyMaxActiveBlocksPerMultiprocessor"

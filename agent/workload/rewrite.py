@@ -17,6 +17,7 @@ from agent.workload.static.assemble import Draft, launch_roles, launches, plan_s
 from agent.workload.static.both_ways import exclude, taken, unguarded
 from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
+from agent.workload.static.ordering import clashes
 from agent.workload.static.state import Facts
 from agent.workload.static.usage import device_symbols
 from agent.workload.static.values import (
@@ -48,6 +49,7 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     _check_symbols(facts, workload, original)
     _check_branches(run, facts)
     _check_freed(run, facts, original)
+    _check_streams(facts, original)
     draft = Draft(document, facts, first=next(launches(run)))
     steps = plan_steps(run, draft)
     if draft.questions:
@@ -140,6 +142,21 @@ def _freed(items: Iterable[Item], facts: Facts) -> list[tuple[LaunchItem, str, i
         for memory in sorted(memories_of(launch.arguments))
         if (content := launch.contents.get(memory)) is not None and content.freed is not None
     ]
+
+
+def _check_streams(facts: Facts, original: Document | None) -> None:
+    """Raises WorkloadError where the rewrite puts what belongs one after the other into streams that may run at once:
+    a plan is judged in order."""
+    found = clashes(facts)
+    known = clashes(trace_all(original)) if found and original is not None else ()
+    for clash in found:
+        if clash not in known:
+            raise WorkloadError(
+                f"`{clash.second}` may run at once with `{clash.first}` before it, in another stream, and both use "
+                f"`{clash.memory}`: nothing orders the two. Put them into one stream, let the second wait for an event "
+                "recorded behind the first (cudaStreamWaitEvent), or wait for the first (cudaStreamSynchronize)",
+                clash.line,
+            )
 
 
 def _reached(facts: Facts) -> set[str]:

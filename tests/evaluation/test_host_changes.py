@@ -61,6 +61,7 @@ def test_what_the_plan_shows_is_not_named(old: str, new: str) -> None:
     ("old", "new", "named"),
     [
         (LAUNCH, f"{LAUNCH}\n    finish(y, n);", "line 17 `finish(y, n)`"),
+        (LAUNCH, f"    cudaStreamCreate(&s);\n{LAUNCH}", "line 16 `cudaStreamCreate(&s)`"),
         (LAUNCH, f"    h[0] = 1.0f;\n{LAUNCH}", "line 16 `h[0] = 1.0f`"),
         ("int n = 8192;", "int n = 4096;", "line 8 `int n = 4096`"),
         (LAUNCH, f"    if (argc > 3) {{\n{LAUNCH}\n    }}\n{LAUNCH}", "line 16 `if (argc > 3)`"),

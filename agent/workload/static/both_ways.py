@@ -45,7 +45,7 @@ def both(
     holds = condition if condition.op in _TRUTHS else build("!=", (condition, number(0)))
     known = (holds, _negated(holds))
     start = len(facts.items)
-    read_sides = [_side(side, guard, read, facts, state) for side, guard in zip(sides, known, strict=True)]
+    read_sides = [_side(sides[side], known[side], side == way, read, facts, state) for side in (0, 1)]
     forks, ends, launching = zip(*read_sides, strict=True)
     if ends == (None, None):
         _merge(holds, forks[0], forks[1], way, line, facts, state)
@@ -104,12 +104,14 @@ def _negated(condition: Expression) -> Expression:
 
 
 def _side(
-    side: Node | None, guard: Expression, read: Reader, facts: Facts, state: State
+    side: Node | None, guard: Expression, taken: bool, read: Reader, facts: Facts, state: State
 ) -> tuple[State, End | None, bool]:
-    fork, outer, facts.items = state.fork(), facts.items, []
+    fork, outer, facts.items, queued = state.fork(), facts.items, [], len(facts.queue)
     ended = read(side, facts, fork) if side is not None else None
     items, facts.items = facts.items, outer
     facts.items.extend(_under(guard, items))
+    if not taken:
+        del facts.queue[queued:]
     return fork, ended, any(isinstance(item, LaunchItem | LoopItem) for item in items)
 
 

@@ -15,6 +15,8 @@ from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import ZERO, Called, Dim3, OtherItem, Pointer, Ref, Scalar, Text, Unknown, Value
 
+_NOT_FOLLOWED = Unknown("its stream is not followed")
+
 Handler = Callable[[list[Value], Node, Facts, State], Value]
 
 
@@ -22,10 +24,10 @@ def _launch(cooperative: bool) -> Handler:
     """``cudaLaunchKernel(kernel, grid, block, arguments, shared, stream)``."""
 
     def handle(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
-        kernel, grid, block, packed, shared = [*values, *[ZERO] * 5][:5]
+        kernel, grid, block, packed, shared, stream = [*values, *[ZERO] * 6][:6]
         sizes = calls.dim3_of(grid), calls.dim3_of(block), ev.as_scalar(shared)
         given = _unpacked(kernel, packed, node, facts, state)
-        return _recorded(kernel, sizes, given, node, facts, state, cooperative=cooperative)
+        return _recorded(kernel, sizes, given, node, facts, state, cooperative=cooperative, stream=stream)
 
     return handle
 
@@ -58,7 +60,8 @@ def _launch_by_driver(cooperative: bool) -> Handler:
         grid, block = (Dim3(*(ev.as_scalar(value) for value in values[at : at + 3])) for at in (1, 4))
         given = _unpacked(values[0], values[9], node, facts, state)
         sizes = grid, block, ev.as_scalar(values[7])
-        return _recorded(values[0], sizes, given, node, facts, state, cooperative=cooperative)
+        stream = values[8]
+        return _recorded(values[0], sizes, given, node, facts, state, cooperative=cooperative, stream=stream)
 
     return handle
 
@@ -72,9 +75,10 @@ def _recorded(
     state: State,
     cluster: Dim3 | Unknown | None = None,
     cooperative: bool = False,
+    stream: Value = _NOT_FOLLOWED,
 ) -> Value:
     if isinstance(kernel, Called):
-        launching.record(kernel, *sizes, given, node, facts, state, cluster, cooperative)
+        launching.record(kernel, *sizes, given, node, facts, state, cluster, cooperative, stream)
         return ZERO
     for value in given:
         calls.forget(value, "a kernel that is not followed may set it", facts.line(node), facts, state)

@@ -3,7 +3,7 @@
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload.static import calls, parts, structs
+from agent.workload.static import calls, parts, queues, structs
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import (
@@ -33,33 +33,35 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
     values = [ev.evaluate(part, facts, state) for part in given]
     grid, block = (calls.dim3_of(dimension(part, facts, state)) for part in dimensions[:2])
     shared = ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ZERO
-    record(_called(callee, facts, state), grid, block, shared, values, node, facts, state)
+    stream = ev.evaluate(dimensions[3], facts, state) if len(dimensions) > 3 else ZERO
+    record(_called(callee, facts, state), grid, block, shared, values, node, facts, state, stream=stream)
     return ZERO
 
 
 def record(
     called: Called, grid: Dim3 | Unknown, block: Dim3 | Unknown, shared: Scalar | Unknown, arguments: list[Value],
     node: Node, facts: Facts, state: State, cluster: Dim3 | Unknown | None = None, cooperative: bool = False,
+    stream: Value = ZERO,
 ) -> None:  # fmt: skip
     """Note a launch; afterwards what its pointers lead to may have changed."""
     values = tuple(structs.snapshot(value, facts, state) for value in arguments)
-    facts.items.append(
-        LaunchItem(
-            called.kernel,
-            called.template,
-            grid,
-            block,
-            shared,
-            values,
-            facts.line(node),
-            dict(state.contents),
-            facts.conditional > 0,
-            pinned=frozenset(facts.pinned),
-            cluster=cluster,
-            cooperative=cooperative,
-            granted=_granted(called, facts),
-        )
+    item = LaunchItem(
+        called.kernel,
+        called.template,
+        grid,
+        block,
+        shared,
+        values,
+        facts.line(node),
+        dict(state.contents),
+        facts.conditional > 0,
+        pinned=frozenset(facts.pinned),
+        cluster=cluster,
+        cooperative=cooperative,
+        granted=_granted(called, facts),
     )
+    facts.items.append(item)
+    queues.put_launch(item, stream, facts)
     for value in values:
         for _, held in leading(value):
             if isinstance(held, Pointer):

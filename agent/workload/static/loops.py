@@ -186,6 +186,7 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
     line = facts.line(node)
     memories, roots = len(facts.memories), dict(facts.roots)
     turn = _symbolic_turn(node, changed, facts, state)
+    queued = len(facts.queue)
     item = _as_repeat(node, turn, changed, facts, state) if turn is not None else None
     early = _later_launches(turn) if item is None and turn is not None else []
     if item is None and early and not any(isinstance(one, LaunchItem) for one in _first_turn(node, facts, state)[0]):
@@ -199,6 +200,7 @@ def _launching(node: Node, changed: list[int], facts: Facts, state: State) -> No
     else:
         items, after = item, turn.state if turn is not None else state
     facts.items.extend(items)
+    del facts.queue[queued:]
     before = state.cells
     state.cells, state.contents = after.cells, after.contents
     swapped = {m for part in items if isinstance(part, LoopItem) for pair in part.swaps for m in pair}

@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from agent.source.nodes import field as child
 from agent.workload.expression import Expression, ExpressionError, number
-from agent.workload.static import calls, parts, texture_calls
+from agent.workload.static import calls, parts, queues, texture_calls
 from agent.workload.static import evaluate as ev
 from agent.workload.static.combining import combine
 from agent.workload.static.hints import domain_of
@@ -25,6 +25,7 @@ from agent.workload.static.values import (
     OtherItem,
     Pointer,
     Properties,
+    Queued,
     Ref,
     Scalar,
     Unknown,
@@ -88,6 +89,7 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     if len(values) < 3:
         return ZERO
     target, source = values[0], values[1]
+    _queue_copy(values, node, facts)
     if isinstance(target, Ref):
         state.cells[target.cell] = Unknown("it is read back from the device", facts.line(node))
     if not isinstance(target, Pointer):
@@ -112,6 +114,21 @@ def _copy(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
         domain = None  # some elements hold something else
     parts.refill(target.memory, Content("host", domain), facts, state)
     return ZERO
+
+
+def _queue_copy(values: list[Value], node: Node, facts: Facts) -> None:
+    """Note a copy in its stream; the host waits for it unless it is asynchronous, or from device to device."""
+    name = _name(node, facts)
+    later = name.endswith("Async")
+    between = all(isinstance(end, Pointer) and facts.memories[end.memory].space == "device" for end in values[:2])
+    plain = name == "cudaMemcpyAsync" or not later
+    stream = values[4] if later and len(values) > 4 else ZERO if plain else Unknown("a copy of rows")
+    queues.put_use(name, [values[0]], [values[1]], stream, not later and not between, facts.line(node), facts)
+
+
+def _name(node: Node, facts: Facts) -> str:
+    callee = child(node, "function")
+    return facts.node_text(callee) if callee is not None else ""
 
 
 def _copy_rows(target: int, source: int) -> Handler:
@@ -145,6 +162,9 @@ def _is_whole(pointer: Pointer, nbytes: Value, facts: Facts) -> bool:
 
 def _set(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     if len(values) >= 3 and isinstance(values[0], Pointer):
+        name = _name(node, facts)
+        stream = values[3] if name.endswith("Async") and len(values) > 3 else ZERO
+        queues.put_use(name, [values[0]], [], stream, False, facts.line(node), facts)
         memory, byte = values[0].memory, ev.expression_of(values[1])
         constant = byte.constant if byte is not None else None
         whole = _is_whole(values[0], values[2], facts)
@@ -192,6 +212,7 @@ def _attribute(values: list[Value], node: Node, facts: Facts, state: State) -> V
 
 def _free(values: list[Value], node: Node, facts: Facts, state: State) -> Value:
     """``cudaFree``, where it is certain that it is reached."""
+    facts.queue.append(Queued("device", None, facts.line(node)))  # in practice it waits for all that was queued
     held = values[0] if values else None
     if isinstance(held, Pointer) and not facts.conditional and held.memory in state.contents:
         state.contents[held.memory] = evolve(state.contents[held.memory], freed=facts.line(node))
@@ -261,18 +282,22 @@ CUDA: Mapping[str, Handler] = {
     "cudaMemAdvise": _ignore,
     "cudaFuncSetAttribute": _grant,
     "cudaFuncSetCacheConfig": _ignore,
-    "cudaDeviceSynchronize": _ignore,
-    "cudaThreadSynchronize": _ignore,
+    "cudaDeviceSynchronize": queues.orders("device"),
+    "cudaThreadSynchronize": queues.orders("device"),
     "cudaGetLastError": _ignore,
     "cudaPeekAtLastError": _ignore,
-    "cudaStreamSynchronize": _ignore,
-    "cudaEventRecord": _ignore,
-    "cudaEventSynchronize": _ignore,
+    "cudaStreamSynchronize": queues.orders("stream", stream=0),
+    "cudaEventRecord": queues.orders("record", stream=1, mark=0),
+    "cudaEventSynchronize": queues.orders("event", mark=0),
     "cudaSetDevice": _ignore,
-    "cudaDeviceReset": _ignore,
-    "cudaStreamCreate": _ignore,
+    "cudaDeviceReset": queues.orders("device"),
+    "cudaStreamCreate": queues.create,
+    "cudaStreamCreateWithFlags": queues.create,
+    "cudaStreamCreateWithPriority": queues.create,
+    "cudaStreamWaitEvent": queues.orders("wait", stream=0, mark=1),
     "cudaStreamDestroy": _ignore,
-    "cudaEventCreate": _ignore,
+    "cudaEventCreate": queues.create_event,
+    "cudaEventCreateWithFlags": queues.create_event,
     "cudaEventDestroy": _ignore,
     "cudaEventElapsedTime": _forget_all,
     "cudaMemGetInfo": _forget_all,

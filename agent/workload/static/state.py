@@ -18,7 +18,7 @@ from agent.workload.expression import Expression
 from agent.workload.expression import name as name_of
 from agent.workload.static.run_line import RunLine
 from agent.workload.static.unit import Unit
-from agent.workload.static.values import Called, Content, Item, Memory, Root, Scalar, Unknown, Value
+from agent.workload.static.values import Called, Content, Item, Memory, Queued, Root, Scalar, Unknown, Value
 from agent.workload.workload import Origin
 
 MAX_WORK = 60_000
@@ -85,8 +85,9 @@ class Facts:
     ``command`` what the program's Makefile runs it with, ``place`` the offset of what is being read, ``integers`` the
     integer types of members and elements, ``kernels`` the names of all kernels. ``same`` and ``turns`` remember what
     roots are called. ``granted`` are the bytes of dynamic shared memory that kernels were allowed, as they are written.
-    Branches by the numbers in ``followed`` are read both ways; ``tied`` are those of them by which a branch could not
-    be, and its line; ``rests`` are places among the items ``listed`` of a function, and what holds from there on.
+    ``queue`` is what was put into streams. Branches by the numbers in ``followed`` are read both ways; ``tied`` are
+    those of them by which a branch could not be, and its line; ``rests`` are places among the items ``listed`` of a
+    function, and what holds from there on.
     """
 
     unit: Unit
@@ -105,6 +106,7 @@ class Facts:
     tied: dict[str, int] = field(factory=dict)
     listed: list[Item] | None = None
     rests: list[tuple[int, Expression]] = field(factory=list)
+    queue: list[Queued] = field(factory=list)
     granted: dict[Called, Scalar | Unknown] = field(factory=dict)
     file_cells: set[int] = field(factory=set)
     memories: list[Memory] = field(factory=list)
@@ -272,15 +274,17 @@ class Facts:
             turns=dict(self.turns), paths=dict(self.paths),
         )  # fmt: skip
 
-    def mark(self) -> tuple[int, int, set[str], set[str], dict[str, Root], int]:
+    def mark(self) -> tuple[int, int, set[str], set[str], dict[str, Root], int, int]:
         """Where a reading begins that may be taken back."""
         return (
-            len(self.memories), len(self.items), set(self.symbols), set(self.pinned), dict(self.roots), len(self.notes)
+            len(self.memories), len(self.items), set(self.symbols), set(self.pinned), dict(self.roots), len(self.notes),
+            len(self.queue),
         )  # fmt: skip
 
-    def back_to(self, mark: tuple[int, int, set[str], set[str], dict[str, Root], int]) -> None:
+    def back_to(self, mark: tuple[int, int, set[str], set[str], dict[str, Root], int, int]) -> None:
         """Take back what was met since."""
-        memories, items, self.symbols, self.pinned, self.roots, notes = mark
+        memories, items, self.symbols, self.pinned, self.roots, notes, queue = mark
+        del self.queue[queue:]
         del self.memories[memories:]
         del self.items[items:]
         del self.notes[notes:]

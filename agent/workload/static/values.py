@@ -125,9 +125,24 @@ class Shown:
     texture: Texture
 
 
+@frozen
+class Queue:
+    """A stream; a ``blocking`` one and the default one wait for each other."""
+
+    number: int
+    blocking: bool = True
+
+
+@frozen
+class Mark:
+    """An event."""
+
+    number: int
+
+
 Value = (
     Unknown | Scalar | Pointer | Ref | Record | Composite | Text | Lambda | Dim3 | Properties | Distribution | Random
-    | Channels | Shown | Called
+    | Channels | Shown | Called | Queue | Mark
 )  # fmt: skip
 
 
@@ -229,6 +244,24 @@ class LaunchItem:
 
 
 @frozen
+class Queued:
+    """What the host puts into a stream, or waits for: a ``launch``, a ``use`` of memory by a copy or a fill, a
+    ``record`` of an event or a ``wait`` for it in a stream, and that the host waits for the ``device``, a ``stream`` or
+    an ``event``. ``stream`` and ``mark`` are None where they are not known. ``pointers`` are the memories that a use is
+    about, each with the place in it, ``writes`` those that it writes; ``waits``: the host goes on once it is done."""
+
+    what: str
+    stream: Queue | None
+    line: int
+    name: str = ""
+    mark: Mark | None = None
+    launch: LaunchItem | None = None
+    pointers: tuple[tuple[int, Expression], ...] = ()
+    writes: frozenset[int] = frozenset()
+    waits: bool = False
+
+
+@frozen
 class FillItem:
     memory: int
     byte: int
@@ -272,5 +305,7 @@ Item = LaunchItem | FillItem | CopyItem | OtherItem | LoopItem
 
 ANY = Called("")
 """A kernel, and which is not known."""
+DEFAULT = Queue(0)
+"""The stream of whatever names none."""
 ONE = Scalar(number(1), "i32")
 ZERO = Scalar(number(0), "i32")
