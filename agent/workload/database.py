@@ -16,7 +16,9 @@ from typing import Any
 from attrs import frozen
 
 from agent.source.workspace import includers
-from agent.workload.flags import Taken, taken
+from agent.workload.brought import Bringing
+from agent.workload.flags import Taken, folders, macros, merged, taken
+from agent.workload.joined.files import stamp
 
 NAME = "compile_commands.json"
 LARGEST = 64 << 20
@@ -31,6 +33,13 @@ _HEADERS = frozenset((".cuh", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"))
 _SOURCES = (".cu", ".cuh")
 _SYSTEM = ("/usr/include", "/usr/lib", "/usr/local/include")
 _LAUNCHERS = frozenset(("ccache", "sccache", "distcc", "icecc", "env", "time"))
+
+
+_MOST_KEPT = 256
+_kept: dict[
+    tuple[tuple[str, ...], Path, tuple[Path, Path]], tuple[tuple[tuple[Path, tuple[int, int]], ...], Taken]
+] = {}
+"""By command line: what it says, with the state in which the files were that it brings in."""
 
 
 @frozen
@@ -74,12 +83,12 @@ def built_as(path: str) -> Built:
         return Built()
     file = _real(Path(path))
     problem = ""
-    for _, database in near(file.parent):
+    for project, database in near(file.parent):
         entries = _entries(database)
         if isinstance(entries, str):
             problem = problem or entries
         elif (entry := _of(file, entries)) is not None:
-            found = _taken(entry, database)
+            found = _taken(entry, (_real(project), _real(database).parent))
             return Built(database, entry.file, found.flags, found.left_out)
     return Built(problem=problem)
 
@@ -178,10 +187,26 @@ def _compiler(words: tuple[str, ...]) -> tuple[str, int]:
     return names[at], at
 
 
-def _taken(entry: _Entry, database: Path) -> Taken:
+def _taken(entry: _Entry, roots: tuple[Path, Path]) -> Taken:
+    """What counts of an entry's command line, with the files that it names below ``roots``."""
     words = entry.words
-    found = taken(words[_compiler(words)[1] + 1 :], entry.folder)
-    return Taken(tuple(flag for flag in found.flags if not _is_idle(flag)), found.left_out)
+    return _brought(words[_compiler(words)[1] + 1 :], entry.folder, roots)
+
+
+def _brought(words: tuple[str, ...], folder: Path, roots: tuple[Path, Path]) -> Taken:
+    key = words, folder, roots
+    stamps, known = _kept.get(key, ((), None))
+    if known is not None and all(stamp(str(path)) == before for path, before in stamps):
+        return known
+    bringing = Bringing(folder, roots)
+    found = taken(tuple(bringing.expanded(words)), folder)
+    flags = tuple(flag for flag in found.flags if not _is_idle(flag))
+    more = taken(tuple(bringing.macros(found.forced, folders(flags), macros(flags))), folder)
+    told = Taken(merged(flags, more.flags), (*found.left_out, *more.left_out, *bringing.left_out))
+    if len(_kept) >= _MOST_KEPT:
+        _kept.clear()
+    _kept[key] = tuple((path, stamp(str(path))) for path in bringing.read), told
+    return told
 
 
 def _is_idle(flag: str) -> bool:

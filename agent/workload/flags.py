@@ -46,10 +46,11 @@ _SAME = {
     "-ffp-contract=fast": "--fmad=true",
 }
 _MATTERS = re.compile(
-    r"-ffast-math|--?pre-include|-include|-imacros|-idirafter|-arch|--gpu-architecture|-code|--gpu-code|-gencode|"
+    r"-ffast-math|-idirafter|-arch|--gpu-architecture|-code|--gpu-code|-gencode|"
     r"--generate-code|--cuda-gpu-arch|--offload-arch|@|--options-file|-optf|-march"
 )
 """What is left out, and said."""
+_FORCED = re.compile(r"--pre-include|-include|-imacros")
 _CHOSEN = re.compile(r"__(CUDA|NV|HIP|HCC|THRUST|GNUC|clang|cplusplus)\w*")
 """Macros that say which compiler works, and for what: the one that does knows best."""
 _DEFINE = re.compile(r"([A-Za-z_]\w*)(\([\w\s,.]*\))?(=.*)?")
@@ -63,10 +64,11 @@ Unit = tuple[str, ...]
 @frozen
 class Taken:
     """``flags`` are those that count, each in one piece and with absolute folders; ``left_out`` what might have
-    mattered."""
+    mattered, ``forced`` the headers that stand before the source (:mod:`agent.workload.brought`)."""
 
     flags: tuple[str, ...]
     left_out: tuple[str, ...]
+    forced: tuple[str, ...] = ()
 
 
 def merged(*ranks: Iterable[str]) -> tuple[str, ...]:
@@ -102,13 +104,17 @@ def taken(arguments: Sequence[str], folder: Path) -> Taken:
     """What of a command line (without the compiler) is taken. Relative include folders are ``folder``'s."""
     flags: list[str] = []
     left_out: list[str] = []
+    forced: list[str] = []
     for unit in _units(tuple(arguments)):
         flag = _same(unit, folder)
         if flag is not None:
             flags.append(flag)
+        elif _FORCED.match(unit[0]):
+            name, value = _split(unit)
+            forced += value.split(",") if name.startswith("--") else [value]
         elif _KIND.get(_split(unit)[0]) is not None or _MATTERS.match(unit[0]):
             left_out.append(_shown(unit))
-    return Taken(merged(flags), tuple(dict.fromkeys(left_out)))
+    return Taken(merged(flags), tuple(dict.fromkeys(left_out)), tuple(forced))
 
 
 def _same(unit: Unit, folder: Path) -> str | None:

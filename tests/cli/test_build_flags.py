@@ -55,6 +55,17 @@ def test_a_kernel_that_needs_the_flags_of_its_build_is_compiled_and_counted(tmp_
     assert counted.returncode == 0, counted.stderr
 
 
+def test_macros_of_a_header_that_the_build_puts_before_the_source(tmp_path: Path) -> None:
+    file = project(tmp_path, "")
+    (tmp_path / "build" / "k.rsp").write_text("-I../include -include config.h")
+    (tmp_path / "include" / "config.h").write_text("#pragma once\n#define TILE 64\n")
+    command = {"directory": str(tmp_path / "build"), "file": str(file), "command": f"nvcc @k.rsp -c {file}"}
+    (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([command]))
+    done = run("kernels", str(file))
+    assert done.returncode == 0 and "-DTILE=64" in done.stdout and "left out" not in done.stdout
+    assert "1024 B static shared" in done.stdout, done.stdout
+
+
 def test_a_broken_database_is_named_and_stops_nothing(tmp_path: Path) -> None:
     file = project(tmp_path, '[{"file":')
     file.write_text(f"#define TILE 32\n{TILED}")

@@ -202,3 +202,81 @@ def test_an_entry_that_changes_changes_what_is_read(tmp_path: Path) -> None:
     for tile in (16, 128):
         told(tmp_path, entry(file, f"nvcc -DTILE={tile} k.cu"))
         assert find_workload(document, document.kernel("k")).buffers[0].extent.integer({}) == tile
+
+
+# --- what a command line brings in by files ------------------------------------------------------------------------
+
+
+def built(tmp_path: Path, command: str, **files: str) -> tuple[set[str], tuple[str, ...]]:
+    """The flags of a file with that command, where these files stand beside it (``_`` for the dot of their names)."""
+    file = project(tmp_path)
+    for name, text in files.items():
+        (file.parent / name.replace("_", ".")).write_text(text)
+    told(tmp_path, entry(file, command))
+    found = built_as(str(file))
+    return set(found.flags), found.left_out
+
+
+def test_response_files_are_read_where_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    flags, left_out = built(
+        tmp_path,
+        "nvcc -DA=1 @a.rsp --options-file b.rsp,c.rsp -DB=2 -c k.cu",
+        a_rsp="-I../include \\\n  '-DT=a b'\n",
+        b_rsp="@d.rsp -DA=3",
+        c_rsp="-arch=sm_70",
+        d_rsp="--use_fast_math",
+    )
+    assert flags == {f"-I{tmp_path / 'include'}", "-DT=a b", "-DA=1", "-DA=3", "--use_fast_math", "-DB=2"}
+    assert left_out == ("-arch=sm_70",)
+
+
+@pytest.mark.parametrize(
+    "name", ["@a.rsp", "@gone.rsp", "@/etc/passwd", "@../../outside.rsp", "@large.rsp", "@.", "@\\x00"]
+)
+def test_response_files_that_are_a_trap(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "project"
+    inside.mkdir()
+    (tmp_path / "outside.rsp").write_text("-DSTOLEN=1")
+    flags, left_out = built(
+        inside, f"nvcc -DA=1 {name} -DB=2 -c k.cu",
+        a_rsp="@a.rsp @b.rsp -DIN=1", b_rsp="@a.rsp @a.rsp", large_rsp="-DL=1 " * 300_000,
+    )  # fmt: skip
+    assert flags - {"-DIN=1"} == {"-DA=1", "-DB=2"}
+    assert left_out and left_out[0].startswith(name.replace("\\x00", "")[:8])
+
+
+def test_many_files_that_name_each_other_end_soon(tmp_path: Path) -> None:
+    names = {f"f{n}_rsp": f"@f{n + 1}.rsp " * 4 + f"-DF{n}=1" for n in range(30)}
+    flags, left_out = built(tmp_path, "nvcc @f0.rsp -c k.cu", **names)
+    assert any("more than" in said for said in left_out) and "-DF29=1" in flags
+
+
+def test_the_macros_of_a_header_before_the_source(tmp_path: Path) -> None:
+    more = "#ifndef MORE_H\n#define MORE_H\n#define WIDE 4\n#endif\n"
+    text = (
+        '#ifndef CONFIG_H\n#define CONFIG_H\n#include "more.h"\n#ifdef FAST\n#define MODE 1\n#else\n#define MODE 2\n'
+        "#endif\n#ifndef TILE\n#define TILE 16\n#endif\n#define SQUARE(a) ((a) * (a))\n#undef OLD\n#endif\n"
+    )
+    flags, left_out = built(
+        tmp_path, "nvcc -DFAST -DTILE=8 -DOLD=1 -include config.h -c k.cu", config_h=text, more_h=more
+    )
+    assert flags == {"-DFAST", "-DTILE=8", "-DOLD=1", "-UOLD", "-DMODE=1", "-DWIDE=4", "-DSQUARE(a)=((a) * (a))"}
+    assert left_out == ()
+
+
+def test_what_else_such_a_header_has_is_said(tmp_path: Path) -> None:
+    flags, left_out = built(tmp_path, "nvcc -include t.h -include gone.h -include /etc/hosts -c k.cu",
+                            t_h="#define N 3\nstruct T { int a; };\n")  # fmt: skip
+    assert flags == {"-DN=3"}
+    assert left_out == (
+        "-include t.h (its macros are taken, what it declares is not)",
+        "-include gone.h (not there)",
+        "-include /etc/hosts (outside the project)",
+    )
+
+
+def test_a_header_that_changes_changes_the_flags(tmp_path: Path) -> None:
+    assert built(tmp_path, "nvcc -include c.h -c k.cu", c_h="#define N 3\n")[0] == {"-DN=3"}
+    (tmp_path / "src" / "c.h").write_text("#define N 1234\n")
+    assert built_as(str(tmp_path / "src" / "k.cu")).flags == ("-DN=1234",)

@@ -52,9 +52,6 @@ def test_what_means_the_same_here_is_taken(told: tuple[str, ...], here: tuple[st
         ("--generate-code=arch=compute_70,code=[compute_70,sm_70]",),
         ("--cuda-gpu-arch=sm_70",),
         ("--offload-arch=gfx90a",),
-        ("-include", "config.h"),
-        ("--options-file", "includes.rsp"),
-        ("@flags.rsp",),
         ("-std=c++14",),
         ("-maxrregcount=many",),
         ("-D__CUDA_ARCH__=300",),
@@ -66,6 +63,11 @@ def test_what_might_matter_and_is_not_taken_is_said(told: tuple[str, ...]) -> No
     found = taken(("-DA", *told, "-DB"), HERE)
     assert found.flags == ("-DA", "-DB")
     assert found.left_out == (" ".join(told),)
+
+
+def test_headers_before_the_source_are_named() -> None:
+    found = taken(("-include", "a.h", "-DA", "--pre-include=b.h,c.h", "-imacros", "d.h", "-included.h"), HERE)
+    assert (found.flags, found.forced, found.left_out) == (("-DA",), ("a.h", "b.h", "c.h", "d.h", "d.h"), ())
 
 
 @pytest.mark.parametrize("value", ['A=1\n#include "/etc/passwd"', "A\0", "", "1A", "A=" + "x" * 5000, "A B"])
