@@ -37,14 +37,14 @@ request, 4 would do`. It is selected, ignored and silenced as those are; a line 
 silenced stays silent. It holds for the text that was counted, goes away with the first key in the kernel, and comes
 again when that was counted anew.
 
-Silent where numbers that nobody stated decide: lanes that are spread by loaded data; and on a launch that was made up,
-lanes whose places are multiplied or divided by a parameter whose value was made up too, rows of a block that the file
-does not tell, and templates over numbers that it does not tell. There the kernel is run on two more launches, with
-other numbers: a line that is as bad on all of them is a finding that names them (`and as bad at n=128 and at n=96`; of
-bytes behind a cast pointer not even then, as such a number may be the size of an element), and one that is fine on any
-of them is none. Where a launch was made up the finding says "on a launch that was made up", and is no warning but
-information. Lines of functions that a kernel calls get no such finding: what they cost depends on who calls them (the
-editor shows their counts at the end of the line).
+Silent where numbers that nobody stated decide: lanes that are spread by loaded data, and templates over numbers that
+the file does not tell; and on a launch that was made up, lanes whose places are multiplied or divided by a parameter
+whose value was made up too, and rows of a block that the file does not tell. There the kernel is run on two more
+launches, with other numbers and blocks: a line that is as bad on all of them is a finding that names them (`and as bad
+at n=128 and at n=96`; of bytes behind a cast pointer not even then, as such a number may be the size of an element),
+and one that is fine on any of them is none. Where a launch was made up the finding says "on a launch that was made up",
+and is no warning but information. Lines of functions that a kernel calls get no such finding: what they cost depends on
+who calls them (the editor shows their counts at the end of the line).
 
 Where the kernel's own launch is known, counts also take back what a rule foretold and the run does not show.
 

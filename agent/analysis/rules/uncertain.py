@@ -19,6 +19,7 @@ from agent.analysis.syntax import ancestors, callee, contains, descendants, text
 
 _TO_BYTES = re.compile(r"\b(char|u?int8_t|byte|void)\b[\w\s]*\*")
 _SCALING = frozenset(("*", "/", "%", "<<", ">>"))
+_SAME = frozenset(("blockIdx", "blockDim", "gridDim", "warpSize"))
 _CONDITIONAL = ("if_statement", "while_statement", "for_statement", "do_statement")
 
 
@@ -104,16 +105,35 @@ def _differs(read: Access) -> bool:
 
 
 def _scales(operation: Node, known: frozenset[str], facts: Facts) -> bool:
-    """Whether one side of a multiplication or division is made of parameters, and the other differs between
-    threads."""
+    """Whether one side of a multiplication or division is made of parameters, and the other may differ between
+    threads: by their number, or by a name of which nothing is known."""
     if text(operation.child_by_field_name("operator")) not in _SCALING:
         return False
     sides = [side for name in ("left", "right") if (side := operation.child_by_field_name(name)) is not None]
-    named, varying = partial(_holds, names=known, facts=facts), partial(_holds, names={"threadIdx"}, facts=facts)
-    return len(sides) == 2 and any(named(one) and varying(other) for one, other in (sides, sides[::-1]))
+
+    def varies(side: Node) -> bool:
+        return _holds(side, {"threadIdx"}, facts) or any(_is_unknown(one, facts) for one in _names(side, facts))
+
+    named = partial(_holds, names=known, facts=facts)
+    return len(sides) == 2 and any(named(one) and varies(other) for one, other in (sides, sides[::-1]))
+
+
+def _is_unknown(name: Node, facts: Facts) -> bool:
+    """Whether it is a variable that nothing in sight declares, as one of a loop that a macro begins."""
+    written = text(name)
+    called = name.parent is not None and name.parent.type in (
+        "call_expression",
+        "template_function",
+        "field_expression",
+    )
+    return not called and not written.isupper() and written not in _SAME and facts.symbols.resolve(name) is None
+
+
+def _names(node: Node, facts: Facts) -> Iterator[Node]:
+    for part in (node, *_given(node, facts)):
+        yield from descendants(part, "identifier")
 
 
 def _holds(node: Node, names: Collection[str], facts: Facts) -> bool:
     """Whether one of these names stands below a node, or in what a variable there was given."""
-    parts = (node, *_given(node, facts))
-    return any(text(one) in names for part in parts for one in descendants(part, "identifier"))
+    return any(text(one) in names for one in _names(node, facts))

@@ -133,7 +133,9 @@ DECIDED = [
 
 
 @pytest.mark.parametrize(
-    "text", DECIDED, ids=["a parameter", "one times what is not known", "the block", "a template's number"]
+    "text",
+    DECIDED,
+    ids=["a parameter", "one times what is not known", "the block", "a template's number"],
 )
 def test_numbers_that_were_made_up_decide_nothing(text: str) -> None:
     assert found({1: [WIDE]}, text, made_up=True) == []
@@ -225,3 +227,10 @@ def test_a_block_that_nobody_tells_decides_nothing_that_others_show_too() -> Non
         "counted in blocks of 16 x 16 x 1 on a launch that was made up, and as bad in blocks of 32 x 8 x 1: "
         "32 sectors a request, 4 would do"
     ]
+
+
+@pytest.mark.parametrize("body", ["y[0] = x[i * n + 1];", "int r = i / n; y[0] = x[r * 64];"], ids=["lanes", "rows"])
+def test_a_number_beside_a_variable_that_only_a_macro_declares_decides_as_well(body: str) -> None:
+    text = f"__global__ void f(const float* x, float* y, int n) {{ EACH(i, n) {{\n{body} }} }}"
+    assert found({2: [WIDE]}, text, made_up=True) == []
+    assert len(found({2: [WIDE]}, text)) == 1
