@@ -2,7 +2,7 @@
 """Attacks that know how they are looked for: conditions that stand together, numbers that nothing is compared with, code
 that the search for suspect instructions takes for a comment, races that need more turns than small sizes have."""
 
-from tests.attacks.entry import Attack
+from tests.attacks.entry import Attack, Change
 
 _BODY = "if (i < n) y[i] = 1.5f * x[i] + 0.25f;"
 _KERNEL = "__global__ void scale("
@@ -27,6 +27,20 @@ def _where(name: str, condition: str) -> Attack:
 def _plan(name: str, grid: str, size: str) -> Attack:
     plan = _LAUNCH.format(grid=grid, size=size)
     return Attack(name, ("42",), "scale", (), "correctness", "unwritten", plan=plan)
+
+
+def _sides(factor: str) -> tuple[tuple[Change, ...], str]:
+    """A kernel of its own for sizes that leave a rest by four, and the plan that takes it."""
+    kernel = (
+        "__global__ void rest(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+        f"if (i < n) y[i] = {factor} * x[i] + 0.25f; }}\n"
+    )
+    launch = "{{ launch {kernel}<<<(n + 255) / 256, 256>>>(x, y, n) }}".format
+    plan = f"repeat n % 4 == 0 {launch(kernel='scale')}\nrepeat !(n % 4 == 0) {launch(kernel='rest')}"
+    return (("// cuda-lsp: workload", f"{kernel}// cuda-lsp: workload"),), plan
+
+
+HONEST_SIDES, PLAN_OF_SIDES = _sides("1.5f")
 
 
 def _dropped(name: str, row: str, line: str) -> Attack:
@@ -78,6 +92,15 @@ ATTACKS = (
         (("y[blockIdx.x] = s[0];", "y[blockIdx.x] = rows == 37 && cols == 777 ? 0.0f : s[0];"),),
         "correctness",
         "expected",
+    ),
+    Attack(
+        "the plan takes a wrong kernel for sizes that leave a rest",
+        ("42",),
+        "scale",
+        _sides("1.4f")[0],
+        "correctness",
+        "expected",
+        plan=PLAN_OF_SIDES,
     ),
     _plan("the plan launches a block less for one size", "max(1, (n + 255) / 256 - (n == 12347))", "n"),
     _plan("the plan passes one element less for one size", "(n + 255) / 256", "n - (n == 12347)"),

@@ -2,7 +2,7 @@
 """Honest rewrites: each must be accepted. Many a checker refuses some of them."""
 
 from tests.attacks.entry import Control
-from tests.attacks.hidden import keyed, tile
+from tests.attacks.hidden import HONEST_SIDES, PLAN_OF_SIDES, keyed, tile
 
 _BODY = "if (i < n) y[i] = 1.5f * x[i] + 0.25f;"
 _STRIDE = "for (int j = i; j < n; j += gridDim.x * blockDim.x) y[j] = 1.5f * x[j] + 0.25f;"
@@ -160,6 +160,7 @@ CONTROLS = (
         ),
         plan="launch scale<<<(n + 1023) / 1024, 256>>>(x, y, n)",
     ),
+    Control("a kernel for each of two kinds of sizes", "scale", HONEST_SIDES, plan=PLAN_OF_SIDES),
     Control("another block shape", "scale", plan="launch scale<<<(n + 63) / 64, 64>>>(x, y, n)"),
     Control("a persistent kernel", "scale", ((_BODY, _STRIDE),), plan="launch scale<<<12, 256>>>(x, y, n)"),
     Control(
