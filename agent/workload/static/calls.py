@@ -18,6 +18,7 @@ from agent.workload.static import (
     hints,
     launching,
     library,
+    packs,
     parts,
     runtime,
     texture_calls,
@@ -74,7 +75,7 @@ def call(node: Node, facts: Facts, state: State) -> Value:
     if facts.bindings.get(bare, bare) != bare and facts.dtype(bare) is not None:
         return _cast(facts.bindings[bare], given, facts, state)
     if bare in facts.functions and bare not in runtime.CUDA:
-        function = facts.function(bare, len(given))
+        function = facts.function(bare, packs.count(given, facts))
         if function is not None:
             return follow(function, text, given, facts, state)
         return library.unfollowed(f"which `{bare}` is called is not certain", node, given, facts, state)
@@ -94,15 +95,19 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
     from agent.workload.static.declarations import bind_parameter
     from agent.workload.static.execute import run_body
 
-    values = [ev.evaluate(part, facts, state) for part in given]
+    passed = [(ev.evaluate(part, facts, state), _variable(part, facts)) for part in packs.each(given, facts)]
+    values, cells = [value for value, _ in passed], [cell for _, cell in passed]
     if facts.calls >= MAX_CALLS:
         return Unknown(f"calls are followed {MAX_CALLS} levels deep, and `{callee}` is deeper")
-    cells = [facts.find(facts.node_text(part)) if part.type == "identifier" else None for part in given]
     outer, place = facts.bindings, facts.place
     facts.bindings = _bindings(function, callee, values, facts)
     try:
         with facts.call_scope():
             for index, parameter in enumerate(function.parameters):
+                if packs.is_pack(parameter):
+                    shares = cells[index:] if function.reference[index] else [None] * len(cells[index:])
+                    packs.bind(parameter, values[index:], shares, facts, state)
+                    break
                 shared = cells[index] if index < len(cells) and function.reference[index] else None
                 value = values[index] if index < len(values) else None
                 bind_parameter(parameter, value, shared, facts, state)
@@ -110,6 +115,10 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
                 return run_body(function.node, facts, state)
     finally:
         facts.bindings, facts.place = outer, place
+
+
+def _variable(node: Node, facts: Facts) -> int | None:
+    return facts.find(facts.node_text(node)) if node.type == "identifier" else None
 
 
 def _follow_lambda(function: Lambda, given: list[Node], facts: Facts, state: State) -> Value:

@@ -18,6 +18,7 @@ from agent.workload.static import (
     integers,
     library,
     members,
+    packs,
     parts,
     rows,
     storing,
@@ -214,7 +215,9 @@ def _declare_array(inner: Node, name: str, element: str, value_node: Node | None
     while node is not None and node.type == "array_declarator":
         size = child(node, "size")
         extent = (
-            ev.evaluate(size, facts, state) if size is not None else Scalar(number(max(1, len(_listed(value_node)))))
+            ev.evaluate(size, facts, state)
+            if size is not None
+            else Scalar(number(max(1, packs.count(_listed(value_node), facts))))
         )
         count = combine("*", count, extent)
         node = child(node, "declarator")
@@ -231,7 +234,7 @@ def list_elements(pointer: Pointer, name: str, element: str, node: Node | None, 
     listed = _listed(node)
     if len(listed) > MAX_LISTED:
         return
-    for index, part in enumerate(listed):
+    for index, part in enumerate(packs.each(listed, facts)):
         cell = parts.member(parts.of_memory(pointer.memory), str(index), f"{name}[{index}]", facts)
         facts.types[cell] = element
         if part.type == "initializer_list" and members.fill(cell, element, part, facts, state, facts.line(part)):
@@ -247,7 +250,9 @@ def _initialised(node: Node, count: Value, facts: Facts, state: State) -> Conten
         return Content("host")
     if all(_is_zero(part, facts, state) for part in _leaves(node)):
         return Content("host", hints.listed([], count, facts))  # lists in lists, of structs or rows, among them
-    return Content("host", hints.listed([ev.evaluate(part, facts, state) for part in listed], count, facts))
+    return Content(
+        "host", hints.listed([ev.evaluate(part, facts, state) for part in packs.each(listed, facts)], count, facts)
+    )
 
 
 def _listed(node: Node | None) -> list[Node]:

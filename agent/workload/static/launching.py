@@ -3,7 +3,7 @@
 from tree_sitter import Node
 
 from agent.source.nodes import field as child
-from agent.workload.static import calls, parts, queues, structs
+from agent.workload.static import calls, packs, parts, queues, structs
 from agent.workload.static import evaluate as ev
 from agent.workload.static.state import Facts, State
 from agent.workload.static.values import (
@@ -30,7 +30,7 @@ def launch(node: Node, facts: Facts, state: State) -> Value:
     if callee is None or len(dimensions) < 2:
         return Unknown("a broken launch", facts.line(node))
     given = [part for part in arguments.named_children if part.type != "comment"] if arguments else []
-    values = [ev.evaluate(part, facts, state) for part in given]
+    values = [ev.evaluate(part, facts, state) for part in packs.each(given, facts)]
     grid, block = (calls.dim3_of(dimension(part, facts, state)) for part in dimensions[:2])
     shared = ev.as_scalar(ev.evaluate(dimensions[2], facts, state)) if len(dimensions) > 2 else ZERO
     stream = ev.evaluate(dimensions[3], facts, state) if len(dimensions) > 3 else ZERO

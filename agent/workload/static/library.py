@@ -17,6 +17,7 @@ from agent.workload.static import (
     launch_calls,
     members,
     options,
+    packs,
     parts,
     runtime,
     texture_calls,
@@ -47,7 +48,7 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
     """A call of something that is not defined in the file."""
     handler = runtime.CUDA.get(bare) or launch_calls.LAUNCHES.get(bare)
     if handler is not None:
-        return handler([_argument(part, facts, state) for part in given], node, facts, state)
+        return handler([_argument(part, facts, state) for part in packs.each(given, facts)], node, facts, state)
     if bare in arguments.PARSERS:
         held = ev.evaluate(given[0], facts, state) if given else Unknown("nothing")
         return arguments.parsed(given, held, bare, node, facts)
@@ -55,7 +56,7 @@ def function(bare: str, text: str, node: Node, given: list[Node], facts: Facts, 
         return _swap(given, facts, state)
     if bare == "dim3":
         return make_dim3([ev.evaluate(part, facts, state) for part in given])
-    values = [ev.evaluate(part, facts, state) for part in given]
+    values = [ev.evaluate(part, facts, state) for part in packs.each(given, facts)]
     if bare in ("raw_pointer_cast", "move", "forward", "float", "addressof", "string") and len(values) == 1:
         return values[0]
     lanes = constructing.make_vector(bare, values, facts.line(node), facts, state)

@@ -23,6 +23,7 @@ from agent.workload.workload import Origin
 
 MAX_WORK = 60_000
 MAX_CALLS = 8
+MAX_ARGUMENTS = 256
 
 
 _CONTAINERS = frozenset(
@@ -62,7 +63,17 @@ class Function:
     @property
     def required(self) -> int:
         """How many arguments it takes at least."""
-        return sum(parameter.type != "optional_parameter_declaration" for parameter in self.parameters)
+        return sum(parameter.type == "parameter_declaration" for parameter in self.parameters)
+
+    @property
+    def most(self) -> int:
+        """How many it takes at most."""
+        return MAX_ARGUMENTS if self.parameters and is_pack(self.parameters[-1]) else len(self.parameters)
+
+
+def is_pack(parameter: Node) -> bool:
+    """``Args... args``"""
+    return parameter.type == "variadic_parameter_declaration"
 
 
 @define
@@ -166,7 +177,7 @@ class Facts:
         """The host function of a name that is meant here, given ``count`` arguments; None where there is none, or where
         it is not certain which."""
         found = self.functions.get(name, ())
-        fitting = [one for one in found if count is None or one.required <= count <= len(one.parameters)] or found
+        fitting = [one for one in found if count is None or one.required <= count <= one.most] or found
         here = self.unit.joined.root(self.place)
         near = [one for one in fitting if self.unit.joined.root(one.node.start_byte) == here] or fitting
         texts = {text_of(self.document.text, one.node) for one in near}
