@@ -1,14 +1,16 @@
-"""Launches that do not name their kernel in front of ``<<<``: through a pointer, and by calls of the runtime.
+"""Launches that do not name their kernel in front of ``<<<``: through a pointer, and by calls of the runtime and of the
+driver.
 
 Only what the function around says is followed: what a pointer is set to there, and which members of a
-``cudaLaunchConfig_t`` are set once. What is not fixed that way stays as it is written (``config.gridDim``).
+``cudaLaunchConfig_t`` are set once; and by which names the file asks the driver for its kernels. What is not fixed that
+way stays as it is written (``config.gridDim``).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from tree_sitter import Node
 
 from agent.source.launch import LaunchSite
@@ -19,7 +21,10 @@ from agent.source.span import Span
 if TYPE_CHECKING:
     from agent.source.document import Document
 
-_CALL = re.compile(rb"\bcudaLaunch(?:Cooperative)?Kernel(?:ExC?)?(?=\s*[(<])")
+_CALL = re.compile(rb"\b(?:cudaLaunch(?:Cooperative)?Kernel(?:ExC?)?|cuLaunch(?:Cooperative)?Kernel(?:Ex)?)(?=\s*[(<])")
+_NAMED = re.compile(rb"\b(?:cuModuleGetFunction|cuLibraryGetKernel|cudaLibraryGetKernel)\s*\(")
+"""Calls that set what their first argument leads to, to the kernel of the name that is their third."""
+_MANGLED = re.compile(r"_ZN?(\d+)")
 _FIELDS = ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
 _VARIABLE = re.compile(r"[.\[]")
 _DEPTH = 4
@@ -29,12 +34,13 @@ _MOST = 64
 @frozen(eq=False)
 class _Function:
     """A function and what it sets: for each name (``f``, ``config.gridDim.x``, without blanks) the values in order.
-    ``scopes`` are the blocks in which a variable of a name is declared."""
+    ``scopes`` are the blocks in which a variable of a name is declared. ``asked``: see :func:`_asked`."""
 
     document: "Document"
     node: Node
     sets: dict[str, list[Node]]
     scopes: dict[str, list[Span]]
+    asked: Mapping[str, list[Node]] = field(factory=dict)
 
     def values(self, name: str, use: Node) -> list[Node]:
         """What is set where a name means what it means at ``use``: another block may have a variable of that name."""
@@ -75,10 +81,10 @@ def _pointed(document: "Document", names: frozenset[str]) -> Iterator[LaunchSite
 
 
 def _called(document: "Document", names: frozenset[str]) -> Iterator[LaunchSite]:
-    if b"cudaLaunch" not in document.blanked:
-        return
+    calls = list(_CALL.finditer(document.blanked))[:_MOST]
+    asked = _asked(document) if calls else {}
     functions: dict[int, _Function | None] = {}
-    for match in list(_CALL.finditer(document.blanked))[:_MOST]:
+    for match in calls:
         named = document.tree.root_node.descendant_for_byte_range(match.start(), match.end())
         call = enclosing(named, "call_expression") if named is not None and named.type == "identifier" else None
         callee = call.child_by_field_name("function") if call is not None else None
@@ -86,13 +92,27 @@ def _called(document: "Document", names: frozenset[str]) -> Iterator[LaunchSite]
             continue
         outer = enclosing(call, "function_definition")
         if outer is not None and outer.start_byte not in functions:
-            functions[outer.start_byte] = _function(document, call)
+            functions[outer.start_byte] = _function(document, call, asked)
         function = functions.get(outer.start_byte) if outer is not None else None
         if function is not None:
             yield from _sites(call, match.group().decode(), function, names)
 
 
-def _function(document: "Document", node: Node) -> _Function | None:
+def _asked(document: "Document") -> dict[str, list[Node]]:
+    """By variable, the names of the kernels that it is asked to hold, anywhere in the file."""
+    found: dict[str, list[Node]] = {}
+    for match in list(_NAMED.finditer(document.blanked))[:_MOST]:
+        named = document.tree.root_node.descendant_for_byte_range(match.start(), match.start() + 1)
+        call = enclosing(named, "call_expression") if named is not None else None
+        given = _given(call) if call is not None else []
+        if len(given) == 3 and given[0].type == "pointer_expression" and given[2].type == "string_literal":
+            inner = given[0].child_by_field_name("argument")
+            name = "".join(text_of(document.text, inner).split()).replace("->", ".") if inner is not None else ""
+            found.setdefault(name, []).append(given[2])
+    return found
+
+
+def _function(document: "Document", node: Node, asked: Mapping[str, list[Node]] | None = None) -> _Function | None:
     function = enclosing(node, "function_definition")
     if function is None:
         return None
@@ -112,7 +132,7 @@ def _function(document: "Document", node: Node) -> _Function | None:
         while "declarator" in left.type and (inner := _inner(left)) is not None:
             left = inner
         sets.setdefault("".join(text_of(document.text, left).split()).replace("->", "."), []).append(value)
-    return _Function(document, function, sets, scopes)
+    return _Function(document, function, sets, scopes, asked or {})
 
 
 def _holds(span: Span, node: Node) -> bool:
@@ -134,8 +154,13 @@ def _kernels(
     name = bare_name(function.document.text, node)
     if node.type in ("identifier", "qualified_identifier", "template_function") and name in names:
         return [(name, template_arguments(function.document.text, node))]
+    if node.type == "string_literal":
+        told = _kernel_of(function.text(node).strip('"'))
+        return [(told, ())] if told in names else []
     if node.type == "identifier":
-        below: Sequence[Node] = function.values(name, node)
+        below: Sequence[Node] = function.values(name, node) or _named_by(name, function)
+    elif node.type == "field_expression":
+        below = _named_by("".join(function.text(node).split()).replace("->", "."), function)
     elif node.type == "subscript_expression":
         held = node.child_by_field_name("argument")
         lists = function.values(function.text(held), node) if held is not None else []
@@ -152,6 +177,21 @@ def _kernels(
     return list(dict.fromkeys(found for one in below for found in _kernels(one, function, names, depth + 1)))
 
 
+def _named_by(name: str, function: _Function) -> list[Node]:
+    """The names by which a variable is set to kernels: in the function where it is, else anywhere."""
+    everywhere = function.asked.get(name, [])
+    here = [one for one in everywhere if _holds(span_of(function.node), one)]
+    head = function.node.child_by_field_name("declarator")
+    own = name in function.scopes or (head is not None and name in re.findall(r"\w+", function.text(head)))
+    return here if here or own else everywhere
+
+
+def _kernel_of(name: str) -> str:
+    """The kernel's own name, where the driver is asked for the mangled one."""
+    mangled = _MANGLED.match(name)
+    return name[mangled.end() : mangled.end() + int(mangled[1])] if mangled is not None else name
+
+
 def _given(call: Node) -> list[Node]:
     arguments = call.child_by_field_name("arguments")
     return [one for one in arguments.named_children if one.type != "comment"] if arguments is not None else []
@@ -159,16 +199,19 @@ def _given(call: Node) -> list[Node]:
 
 def _sites(call: Node, how: str, function: _Function, names: frozenset[str]) -> Iterator[LaunchSite]:
     given = _given(call)
-    configured = "Ex" in how
-    if len(given) < (2 if configured else 4):
+    configured, driver = "Ex" in how, how.startswith("cuL")
+    if len(given) < (2 if configured else 9 if driver else 4):
         return
-    parts = _configured(given[0], function) if configured else [(function.text(one), one) for one in given[1:3]]
     kernel, passed = (given[1], given[2:]) if configured else (given[0], [])
-    if not configured:
-        parts += [(function.text(one), one) for one in given[4:6]]
-        passed = _packed(given[3], function)
-    elif how.endswith("ExC"):
-        passed = _packed(given[2], function) if len(given) > 2 else []
+    if configured:
+        parts = (_configured_for_driver if driver else _configured)(given[0], function)
+    elif driver:
+        parts = [_axes(given[at : at + 3], function) for at in (1, 4)] + [_part(one, function) for one in given[7:9]]
+    else:
+        parts = [_part(one, function) for one in (*given[1:3], *given[4:6])]
+    if driver or not configured or how.endswith("ExC"):
+        at = 2 if configured else 9 if driver else 3
+        passed = _packed(given[at], function) if len(given) > at else []
     grid, block, shared, stream = [*parts, None, None][:4]
     error = first_error(call)
     if grid is None or block is None:
@@ -184,9 +227,9 @@ def _sites(call: Node, how: str, function: _Function, names: frozenset[str]) -> 
             stream=stream[0] if stream else None,
             arguments=tuple(function.text(one) for one in passed),
             span=span_of(call),
-            grid_span=span_of(grid[1]),
-            block_span=span_of(block[1]),
-            shared_span=span_of(shared[1]) if shared else None,
+            grid_span=grid[1],
+            block_span=block[1],
+            shared_span=shared[1] if shared else None,
             argument_spans=tuple(span_of(one) for one in passed),
             line=call.start_point.row + 1,
             function=function_name(function.document.text, function.node),
@@ -198,7 +241,34 @@ def _sites(call: Node, how: str, function: _Function, names: frozenset[str]) -> 
         )
 
 
-Part = tuple[str, Node] | None
+Part = tuple[str, Span] | None
+
+
+def _part(node: Node, function: _Function) -> Part:
+    return function.text(node), span_of(node)
+
+
+def _axes(nodes: Sequence[Node], function: _Function) -> Part:
+    """Three numbers as a grid."""
+    return f"dim3({', '.join(map(function.text, nodes))})", Span(nodes[0].start_byte, nodes[-1].end_byte)
+
+
+def _configured_for_driver(node: Node, function: _Function) -> list[Part]:
+    """The same of ``&config`` where that is the driver's: its axes are members of their own."""
+    inner = node.child_by_field_name("argument") if node.type == "pointer_expression" else node
+    name = function.text(inner or node)
+    found: list[Part] = []
+    for field_name in ("gridDim", "blockDim"):
+        axes = [function.values(f"{name}.{field_name}{axis}", node) for axis in "XYZ"]
+        if not all(len(values) <= 1 for values in axes) or not any(axes):
+            found.append((f"{name}.{field_name}", span_of(node)))
+            continue
+        written = ", ".join(function.text(values[0]) if values else "1" for values in axes)
+        found.append((f"dim3({written})", next(span_of(values[0]) for values in axes if values)))
+    for field_name in ("sharedMemBytes", "hStream"):
+        values = function.values(f"{name}.{field_name}", node)
+        found.append(_part(values[0], function) if len(values) == 1 else None)
+    return found
 
 
 def _configured(node: Node, function: _Function) -> list[Part]:
@@ -212,15 +282,15 @@ def _set(name: str, field: str, place: int, at: Node, function: _Function) -> Pa
     whole = function.values(f"{name}.{field}", at)
     axes = [function.values(f"{name}.{field}.{axis}", at) for axis in "xyz"]
     if len(whole) == 1 and not any(axes):
-        return _as_grid(whole[0], function), whole[0]
+        return _as_grid(whole[0], function), span_of(whole[0])
     if not whole and any(axes) and all(len(values) <= 1 for values in axes):
         written = ", ".join(function.text(values[0]) if values else "1" for values in axes)
-        return f"dim3({written})", next(values[0] for values in axes if values)
+        return f"dim3({written})", next(span_of(values[0]) for values in axes if values)
     listed = _listed(name, field, place, at, function)
     if not whole and not any(axes) and listed is not None:
-        return _as_grid(listed, function), listed
+        return _as_grid(listed, function), span_of(listed)
     optional = place > 1 and not whole
-    return None if optional else (f"{name}.{field}", at)
+    return None if optional else (f"{name}.{field}", span_of(at))
 
 
 def _listed(name: str, field: str, place: int, at: Node, function: _Function) -> Node | None:

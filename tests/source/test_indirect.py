@@ -42,10 +42,31 @@ def found(body: str, head: str = "void run(float* x, int n, dim3 g)") -> list[tu
         ("cudaLaunchKernelEx(c, k, x, n);", ("k", "", "c.gridDim", "c.blockDim", "", "x, n")),
         ("c.gridDim = 1; c.gridDim = 2; c.blockDim = 64; cudaLaunchKernelEx(&c, k, x, n);",
          ("k", "", "c.gridDim", "64", "", "x, n")),
+        ('cuModuleGetFunction(&f, module, "k"); void* a[] = {&x, &n};'
+         " cuLaunchKernel(f, n / 64, 2, 1, 64, 1, 1, 8, s, a, 0);",
+         ("k", "", "dim3(n / 64, 2, 1)", "dim3(64, 1, 1)", "8", "x, n")),
+        ('cuLibraryGetKernel(&made->f, library, "_Z1kPfi"); void* a[] = {&x, &n};'
+         " CHECK(cuLaunchCooperativeKernel((CUfunction)made->f, 4, 1, 1, 64, 1, 1, 0, 0, a));",
+         ("k", "", "dim3(4, 1, 1)", "dim3(64, 1, 1)", "0", "x, n")),
+        ('cuModuleGetFunction(&f, module, "k"); CUlaunchConfig c = {}; c.gridDimX = 3; c.gridDimY = n;'
+         " c.blockDimX = 64; c.sharedMemBytes = 16; void* a[] = {&x, &n}; cuLaunchKernelEx(&c, f, a, 0);",
+         ("k", "", "dim3(3, n, 1)", "dim3(64, 1, 1)", "16", "x, n")),
     ],
 )  # fmt: skip
 def test_what_a_launch_says(body: str, expected: tuple[str, ...]) -> None:
     assert found(body) == [expected]
+
+
+def test_the_driver_is_asked_for_a_kernel_in_another_function() -> None:
+    text = (
+        f'{KERNELS}static CUfunction f, g;\nvoid init() {{ cuModuleGetFunction(&f, m, "k");'
+        " cuModuleGetFunction(&g, m, name); }\n"
+        "void run() { cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, 0, a, 0);"
+        " cuLaunchKernel(g, 1, 1, 1, 32, 1, 1, 0, 0, a, 0); }\n"
+        "void other(CUfunction f) { cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, 0, a, 0); }\n"
+    )
+    found = parse(text.encode()).indirect_launches
+    assert [(one.kernel, one.how, one.line) for one in found] == [("k", "cuLaunchKernel", 5)]
 
 
 def test_a_pointer_may_hold_several_kernels() -> None:
