@@ -110,7 +110,9 @@ def _product(whole: Mapping[Monomial, int]) -> Expression | None:
     if {monomial: factor for monomial, factor in expanded.items() if factor} != dict(whole):
         return None
     factors = [_shifted(one, int(shift)) for one, shift in zip(top, shifts, strict=True)]
-    return _multiplied([*factors, number(lead)] if abs(lead) != 1 or not factors else factors, lead == -1)
+    if not factors:
+        return number(lead)
+    return _multiplied([*factors, number(lead)] if abs(lead) != 1 else factors, lead == -1)
 
 
 def _shifted(one: str, shift: int) -> Expression:
