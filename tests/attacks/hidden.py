@@ -86,6 +86,14 @@ ATTACKS = (
     _rounds("what the original does to one float is left out", "if (x[i] == 12.75f) value = 0.0f;", ""),
     _rounds("ties round to even numbers", "roundf(x[i])", "rintf(x[i])"),
     Attack(
+        "ties round away from zero after a division",
+        ("43",),
+        "quantised",
+        (("__float2int_rn(x[i] / step)", "(int)roundf(x[i] / step)"),),
+        "correctness",
+        "expected",
+    ),
+    Attack(
         "one shape of two sizes is wrong",
         ("42",),
         "rowsum",

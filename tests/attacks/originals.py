@@ -44,6 +44,18 @@ __global__ void rounds(const float* x, float* y, int n) {
 }
 """
 
+QUANTISED = """
+// cuda-lsp: workload
+//   size     n = 40000
+//   buffer   x: f32[n] in normal
+//   buffer   y: i8[n] out
+//   launch   quantised<<<(n + 255) / 256, 256>>>(x, y, 0.25f, n)
+__global__ void quantised(const float* x, signed char* y, float step, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = max(-128, min(127, __float2int_rn(x[i] / step)));
+}
+"""
+
 ROWSUM = """
 // cuda-lsp: workload
 //   size     rows = 100, cols = 1000
@@ -400,6 +412,7 @@ ORIGINALS = {
     "scale": SCALE,
     "escapes": ESCAPES,
     "rounds": ROUNDS,
+    "quantised": QUANTISED,
     "rowsum": ROWSUM,
     "softmax": SOFTMAX,
     "variance": VARIANCE,

@@ -129,6 +129,7 @@ def test_floats_that_are_tested_for_equality_are_told_from_those_that_are_not() 
         ("floorf(x[i] + 0.5f)", "rmi", 1.0),
         ("(float)(int)(4.0f * x[i])", "rzi", 0.625),
         ("ceilf(x[i])", "rpi", 2.5),
+        ("rintf(x[i] * 2.0f)", "rni", 0.75),
     ],
 )
 def test_halves_of_what_is_rounded(rounding: str, way: str, value: float) -> None:

@@ -6,6 +6,7 @@ the original does something that the rewrite forgot. Conditions may stand togeth
 remainders are met beside every other number, and values are planted at the sizes as well.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod
@@ -19,7 +20,7 @@ from agent.evaluation.runs import Case
 from agent.evaluation.setting import FULL
 from agent.evaluation.sizes import bound_at, declared
 from agent.evaluation.trial import Trial
-from agent.workload.binding import BoundLaunch
+from agent.workload.binding import BoundLaunch, ValueArgument
 from agent.workload.dtypes import is_float
 from agent.workload.errors import WorkloadError
 from agent.workload.expression import Expression
@@ -34,7 +35,9 @@ BUDGET = {"screen": 5_000_000, "full": 100_000_000}
 MOST_VALUES = 16
 """Numbers planted in one run: more of them would each be too rare."""
 
-MOST_RARE = 32
+MOST_RARE = 64
+_FACTORS = 4
+"""Arguments of launches by which ties are scaled."""
 
 _RUNS = {"screen": 1, "full": 4}
 
@@ -85,20 +88,30 @@ def aim(trial: Trial, whole: Case | None = None) -> Aim:
     if huge:
         left = (*left, f"values as large as {huge[0]:.3g}, a number that one of the two programs alone holds")
     large = [evolve(whole, seed=runs.draw_seed(), planted=data[0])] if data and whole and depth == FULL else []
-    few = _rare(prepared.workload, found, dropped)
+    few = _rare(trial, found, dropped)
     large += [evolve(whole, seed=runs.draw_seed(), rare=few)] if few and whole else []
     return Aim((*_planted(trial, groups), *large, *at), larger, left, found, dropped)
 
 
-def _rare(workload: Workload, found: Literals, dropped: Literals) -> tuple[float, ...]:
-    """What one side alone tests floats for being equal to, and ties where the two round in other ways. Among many of
-    them the original itself moves with each unit in the last place, so they are to be few."""
-    if not any(buffer.access is not Access.OUT and is_float(buffer.dtype) for buffer in workload.buffers):
+def _rare(trial: Trial, found: Literals, dropped: Literals) -> tuple[float, ...]:
+    """What one side alone tests floats for being equal to, and ties where the two round in other ways, also before a
+    step that scales by an argument of a launch. Among many of them the original itself moves with each unit in the last
+    place, so they are to be few."""
+    buffers = trial.prepared.workload.buffers
+    if not any(buffer.access is not Access.OUT and is_float(buffer.dtype) for buffer in buffers):
         return ()
     sides = [sorted(side.equal, key=abs) for side in (found, dropped)]
     ties = sorted({value for _, value in found.ties | dropped.ties}, key=abs)
-    values = dict.fromkeys(value for value in (*sides[0], *ties, *sides[1]) if 0 < abs(value) <= LARGEST)
+    scaled = [value for factor in _factors(trial) for tie in ties for value in (tie * factor, tie / factor)]
+    values = dict.fromkeys(value for value in (*sides[0], *ties, *sides[1], *scaled) if 0 < abs(value) <= LARGEST)
     return tuple(values)[:MOST_RARE]
+
+
+def _factors(trial: Trial) -> list[float]:
+    """Floats that launches pass by value, but for those by which nothing is scaled."""
+    passed = (item for step in _launches(trial) for item in step.arguments if isinstance(item, ValueArgument))
+    values = dict.fromkeys(float(item.value) for item in passed if is_float(item.dtype))
+    return [value for value in values if math.isfinite(value) and abs(value) not in (0.0, 1.0)][:_FACTORS]
 
 
 def _with(found: Literals, planned: frozenset[int | Residue]) -> Literals:

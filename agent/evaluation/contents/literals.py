@@ -230,7 +230,8 @@ def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Ite
     elif step.base in _PLAIN or not known:
         before = [value] if step.base in _PLAIN else [-value] if step.base == "neg" else []
         before = [~value] if step.base == "not" and isinstance(value, int) else before
-        before = _roots(value) if step.base in ("mul", "mad") and _squares(step) else before
+        before = _roots(value) if step.base in ("mul", "mad") and _twice(step) else before
+        before = _over(value, 2) if step.base == "add" and _twice(step) else before
     else:
         before = _before(step.base, value, known[0], first=numbers[0] is not None)
     for number in before:
@@ -238,7 +239,8 @@ def _through(step: Instruction, value: Number, makers: Makers, left: int) -> Ite
             yield from _back(source, number, makers, left)
 
 
-def _squares(step: Instruction) -> bool:
+def _twice(step: Instruction) -> bool:
+    """Of one operand with itself: a square, or twice as much."""
     return len(step.sources) == 2 and step.sources[0] == step.sources[1]
 
 
