@@ -193,3 +193,32 @@ def test_launches_by_calls_go_on_with_what_was_written() -> None:
 def test_arrays_of_pointers_hold_them() -> None:
     found = inferred("float* both[2] = {x, y}; k<<<n / 128, 128>>>(both[0], both[1], n);")
     assert launched(found)[4] == ["x", "y", "n"]
+
+
+def test_a_program_of_the_driver_interface() -> None:
+    text = (
+        KERNEL.replace("__global__", 'extern "C" __global__')
+        + """\
+int main() {
+    int n = 4096; CUdeviceptr x, y; CUmodule module; CUfunction f;
+    cuModuleLoad(&module, "k.cubin");
+    cuModuleGetFunction(&f, module, "k");
+    float* h = (float*)malloc(n * 4);
+    for (int i = 0; i < n; ++i) h[i] = 0.5f;
+    cuMemAlloc(&x, n * sizeof(float));
+    cuMemAlloc_v2(&y, n * sizeof(float));
+    cuMemsetD8(x, 0, n * sizeof(float));
+    cuMemcpyHtoD(y, h, n * 4);
+    void* args[] = {&x, &y, &n};
+    cuLaunchKernel(f, (n + 127) / 128, 1, 1, 128, 1, 1, 512, 0, args, 0);
+    cuCtxSynchronize();
+    cuMemcpyDtoH(h, x, n * 4);
+    cuMemFree(x);
+}
+"""
+    )
+    document = parse(text.encode())
+    found = infer(document, document.kernel("k"))
+    assert launched(found) == ("k", [32, 1, 1], [128, 1, 1], 512, ["x", "y", "n"])
+    (y,) = [one for one in found.buffers if one.name == "y"]
+    assert {one.dtype for one in found.buffers} == {"f32"} and y.access.value == "in"

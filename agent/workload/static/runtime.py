@@ -53,7 +53,7 @@ def _new_memory(target: Value, nbytes: Value, space: str, how: str, node: Node, 
     if not isinstance(target, Ref):
         return
     name = facts.names[target.cell]
-    element = facts.types.get(target.cell, "").split("*")[0].strip()
+    element = facts.types.get(target.cell, "").split("*")[0].strip().replace("CUdeviceptr", "void")
     size = nbytes.expression if isinstance(nbytes, Scalar) else nbytes
     if not isinstance(size, Expression | Unknown):
         size = Unknown("its size is not a number", line)
@@ -244,11 +244,14 @@ CUDA: Mapping[str, Handler] = {
     "cudaMallocHost": _allocate("host", "cudaMallocHost"),
     "cudaHostAlloc": _allocate("host", "cudaHostAlloc"),
     "cudaMallocPitch": _pitch,
+    **dict.fromkeys(("cuMemAlloc", "cuMemAlloc_v2"), _allocate("device", "cuMemAlloc")),
+    "cuMemAllocManaged": _allocate("managed", "cuMemAllocManaged"),
     "malloc": _host_allocate,
     "aligned_alloc": _host_allocate,
     "calloc": _calloc,
     "cudaMemcpy": _copy,
     "cudaMemcpyAsync": _copy,
+    **{f"cuMemcpy{way}{version}": _copy for way in ("HtoD", "DtoH", "DtoD") for version in ("", "_v2")},
     "cudaMemcpy2D": _copy_rows(0, 2),
     "cudaMemcpy2DAsync": _copy_rows(0, 2),
     "cudaMemcpyToArray": _copy_rows(0, 3),
@@ -270,6 +273,7 @@ CUDA: Mapping[str, Handler] = {
     "cudaFreeArray": _ignore,
     "cudaMemset": _set,
     "cudaMemsetAsync": _set,
+    "cuMemsetD8": _set,
     "cudaMemcpyToSymbol": _to_symbol,
     "cudaMemcpyToSymbolAsync": _to_symbol,
     "cudaMemcpyFromSymbol": _forget_all,
@@ -277,12 +281,14 @@ CUDA: Mapping[str, Handler] = {
     "cudaDeviceGetAttribute": _attribute,
     "cudaFree": _free,
     "cudaFreeAsync": _free,
+    **dict.fromkeys(("cuMemFree", "cuMemFree_v2"), _free),
     "cudaFreeHost": _ignore,
     "cudaMemPrefetchAsync": _ignore,
     "cudaMemAdvise": _ignore,
     "cudaFuncSetAttribute": _grant,
     "cudaFuncSetCacheConfig": _ignore,
     "cudaDeviceSynchronize": queues.orders("device"),
+    "cuCtxSynchronize": queues.orders("device"),
     "cudaThreadSynchronize": queues.orders("device"),
     "cudaGetLastError": _ignore,
     "cudaPeekAtLastError": _ignore,
