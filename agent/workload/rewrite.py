@@ -14,7 +14,7 @@ from agent.workload.expression import Expression, ExpressionError, number
 from agent.workload.expression import name as name_of
 from agent.workload.plan import Copy, Fill, Launch, Plan, Repeat, Scratch, Step, Swap
 from agent.workload.static.assemble import Draft, launch_roles, launches, plan_steps
-from agent.workload.static.both_ways import exclude, taken, unguarded
+from agent.workload.static.both_ways import common, exclude, guards, relieved, taken, unguarded
 from agent.workload.static.dividing import divided
 from agent.workload.static.inference import trace_all
 from agent.workload.static.ordering import clashes
@@ -42,12 +42,13 @@ def plan_of(document: Document, workload: Workload, original: Document | None = 
     own if the kernel still has the same parameters. ``original`` tells which kernels are none of the plan's business.
     Raises WorkloadError where a number or a buffer cannot be told in the workload's names.
     """
-    facts = trace_all(document, frozenset(size.name for size in workload.sizes))
-    run = _run(facts, workload, original)
+    sizes = frozenset(size.name for size in workload.sizes)
+    facts = trace_all(document, sizes)
+    run = _unconditional(_run(facts, workload, original), sizes, workload, original)
     if not taken(run, facts):
         return _without_launch(document, workload, facts, original)
     _check_symbols(facts, workload, original)
-    _check_branches(run, facts)
+    _check_branches(run, facts, sizes, original)
     _check_freed(run, facts, original)
     _check_streams(facts, original)
     draft = Draft(document, facts, first=next(launches(run)))
@@ -107,11 +108,13 @@ def _check_symbols(facts: Facts, workload: Workload, original: Document | None) 
         )
 
 
-def _check_branches(run: tuple[Item, ...], facts: Facts) -> None:
-    """Raises WorkloadError where a size decides what is launched, in a way that is not followed at other sizes."""
-    decided = frozenset[str]().union(*(launch.pinned for launch in launches(run)))
+def _check_branches(run: tuple[Item, ...], facts: Facts, sizes: frozenset[str], original: Document | None) -> None:
+    """Raises WorkloadError where a size decides what is launched, in a way that is not followed at other sizes, unless
+    it does so in the original."""
+    decided = frozenset[str]().union(*(launch.pinned for launch in launches(run))) & facts.tied.keys()
+    known = trace_all(original, sizes).tied if decided and original is not None else {}
     for name, line in facts.tied.items():
-        if name in decided:
+        if name in decided - known.keys():
             raise WorkloadError(
                 f"what the rewrite launches hangs on `{name}` by a branch that is followed at {name}="
                 f"{facts.roots[name].value} alone: launch both ways in the sides of one `if`, or make it a "
@@ -187,6 +190,19 @@ def _run(facts: Facts, workload: Workload, original: Document | None) -> tuple[I
     while chain and isinstance(unguarded(chain[-1]), FillItem | CopyItem):
         chain.pop()
     return tuple(_alive(chain, facts, workload))
+
+
+def _unconditional(
+    run: tuple[Item, ...], sizes: frozenset[str], workload: Workload, original: Document | None
+) -> tuple[Item, ...]:
+    """A run without the conditions that the original launches its kernels under as well: its workload says without them
+    at which sizes it is judged."""
+    if original is None or not any(map(guards, run)):
+        return run
+    own = {split_name(launch.kernel)[0].split("::")[-1] for launch in workload.plan.launches()}
+    items = trace_all(original, sizes).items
+    known = common(item for item in items if any(launch.kernel in own for launch in launches((item,))))
+    return tuple(relieved(item, known) for item in run)
 
 
 def _foreign(workload: Workload, original: Document | None) -> frozenset[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from agent.source.document import parse
 from agent.workload.bind import bind
-from agent.workload.directive import format_statements
+from agent.workload.directive import format_statements, read_directive
 from agent.workload.errors import WorkloadError
 from agent.workload.rewrite import plan_of
 from agent.workload.static import infer
@@ -208,6 +208,24 @@ LEAVING = f"void run(float* x, float* y, int n) {{ if (n % 4 == 0) {{ {QUICK} re
 )
 def test_both_sides_of_a_branch_by_a_size_are_in_the_plan(launch: str, functions: str) -> None:
     assert branched(launch, functions) == BOTH
+
+
+def test_a_branch_that_the_original_has_as_well_is_its_own() -> None:
+    """Its directive says at which sizes the kernel of one side is judged."""
+    host = NARROW.replace("LAUNCH", f"if (n > 1000) {QUICK} else {PLAIN}")
+    stated = "// cuda-lsp: workload\n//   size n = 4096\n//   buffer x: f32[n] in\n//   buffer y: f32[n] out\n"
+    stated += "//   launch wide<<<1, 64>>>(x, y, n / 4)\n"
+    before = parse((stated + WIDE.lstrip() + host).encode())
+    workload = read_directive(before, before.kernel("wide"))
+    assert workload is not None
+    for text in (host, host.replace("wide<<<n / 256, 64>>>", "wide<<<n / 512, 128>>>")):
+        found = plan_of(parse((WIDE + text).encode()), workload, before)
+        assert [type(step).__name__ for step in found.steps] == ["Launch"]
+    switched = NARROW.replace("LAUNCH", f"switch (n % 4) {{ case 0: {QUICK} break; default: {PLAIN} }}")
+    both = parse((stated + WIDE.lstrip() + switched).encode())
+    assert [type(step).__name__ for step in plan_of(both, workload, both).steps] == ["Launch"]
+    other = plan_of(parse((WIDE + host.replace("n > 1000", "n > 2000")).encode()), workload, before)
+    assert [type(step).__name__ for step in other.steps] == ["Repeat"]
 
 
 def test_numbers_that_a_branch_sets_hang_on_it() -> None:

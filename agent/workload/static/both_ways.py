@@ -4,7 +4,7 @@ That is for the plan of a rewrite, which must hold at every size of the workload
 the sizes that decide its branches.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 
 from attrs import evolve
@@ -92,6 +92,20 @@ def unguarded(item: Item) -> Item:
 def exclude(first: Item, second: Item) -> bool:
     """Whether no run reaches both."""
     return any(_negated(one) in guards(second) for one in guards(first))
+
+
+def relieved(item: Item, known: Set[Expression]) -> Item:
+    """The item without those of its conditions that are known to hold."""
+    if not isinstance(item, LoopItem) or not item.guarded:
+        return item
+    inner = relieved(item.body[0], known)
+    return inner if item.count in known else evolve(item, body=(inner,))
+
+
+def common(items: Iterable[Item]) -> frozenset[Expression]:
+    """The conditions among those of several items that none of them contradicts."""
+    found = frozenset[Expression]().union(*map(guards, items))
+    return frozenset(one for one in found if _negated(one) not in found)
 
 
 def taken(items: Iterable[Item], facts: Facts) -> tuple[Item, ...]:
