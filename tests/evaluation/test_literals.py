@@ -136,6 +136,15 @@ def test_halves_of_what_is_rounded(rounding: str, way: str, value: float) -> Non
     assert (way, value) in both(f"{rounding} + 1.5f").ties
 
 
+def test_an_edge_has_a_side_however_the_comparison_is_written() -> None:
+    upper, lower = (
+        both("(x[i] * 2.0f - 0.5f >= 1.0f) ? 1.0f : 1.5f").edges,
+        both("(x[i] * 2.0f - 0.5f > 1.0f) ? 1.0f : 1.5f").edges,
+    )
+    assert (True, 0.75) in upper - lower and (False, 0.75) in lower - upper
+    assert both("(3.5f < x[i]) ? 1.0f : 1.5f").edges == both("!(x[i] <= 3.5f) ? 1.0f : 1.5f").edges == {(False, 3.5)}
+
+
 def test_text_that_is_no_ptx_has_none() -> None:
     assert literals("nothing") == literals("")
 

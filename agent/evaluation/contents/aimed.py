@@ -35,7 +35,7 @@ BUDGET = {"screen": 5_000_000, "full": 100_000_000}
 MOST_VALUES = 16
 """Numbers planted in one run: more of them would each be too rare."""
 
-MOST_RARE = 64
+MOST_RARE = 96
 _FACTORS = 4
 """Arguments of launches by which ties are scaled."""
 
@@ -88,22 +88,22 @@ def aim(trial: Trial, whole: Case | None = None) -> Aim:
     if huge:
         left = (*left, f"values as large as {huge[0]:.3g}, a number that one of the two programs alone holds")
     large = [evolve(whole, seed=runs.draw_seed(), planted=data[0])] if data and whole and depth == FULL else []
-    few = _rare(trial, found, dropped)
+    few = _rare(trial, found, dropped, new.ties | old.ties)
     large += [evolve(whole, seed=runs.draw_seed(), rare=few)] if few and whole else []
     return Aim((*_planted(trial, groups), *large, *at), larger, left, found, dropped)
 
 
-def _rare(trial: Trial, found: Literals, dropped: Literals) -> tuple[float, ...]:
-    """What one side alone tests floats for being equal to, and ties where the two round in other ways, also before a
-    step that scales by an argument of a launch. Among many of them the original itself moves with each unit in the last
-    place, so they are to be few."""
+def _rare(trial: Trial, found: Literals, dropped: Literals, halves: frozenset[tuple[str, float]]) -> tuple[float, ...]:
+    """What one side alone tests floats for being equal to, or sorts to the other side where they are equal; and, where
+    the two round in other ways or scale otherwise before it, ``halves`` of both, also before a scale by an argument of
+    a launch. Among many of them the original itself moves with each unit in the last place, so they are to be few."""
     buffers = trial.prepared.workload.buffers
     if not any(buffer.access is not Access.OUT and is_float(buffer.dtype) for buffer in buffers):
         return ()
-    sides = [sorted(side.equal, key=abs) for side in (found, dropped)]
-    ties = sorted({value for _, value in found.ties | dropped.ties}, key=abs)
+    sides = [sorted(side.equal | {value for _, value in side.edges}, key=abs) for side in (found, dropped)]
+    ties = sorted({value for _, value in halves}, key=abs) if found.ties | dropped.ties else []
     scaled = [value for factor in _factors(trial) for tie in ties for value in (tie * factor, tie / factor)]
-    values = dict.fromkeys(value for value in (*sides[0], *ties, *sides[1], *scaled) if 0 < abs(value) <= LARGEST)
+    values = dict.fromkeys(value for value in (*sides[0], *sides[1], *ties, *scaled) if 0 < abs(value) <= LARGEST)
     return tuple(values)[:MOST_RARE]
 
 

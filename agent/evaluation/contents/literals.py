@@ -39,8 +39,12 @@ _DIVISORS = range(2, 1 << 20)
 
 _EQUAL = frozenset({"eq", "ne", "equ", "neu"})
 _ROUNDINGS = ("rni", "rmi", "rpi", "rzi")
-_TIES = (0.5, -0.5, 1.5, -1.5, 2.5, -2.5)
-"""Where two ways to round to whole numbers part, of both signs and beside even and odd ones."""
+_TIES = tuple(sign * (whole + 0.5) for whole in (0, 1, 2, 3, 5, 12, 31, 62, 101) for sign in (1.0, -1.0))
+"""Where two ways to round to whole numbers part, and two ways to scale before it: of both signs, beside even and odd
+ones, inside what eight bits hold."""
+
+_UPPER = {"lt": True, "ge": True, "le": False, "gt": False}
+"""Whether what equals the second operand of a comparison is on the side of what is greater."""
 
 
 @frozen
@@ -50,7 +54,8 @@ class Literals:
     compared with and that make a result zero. ``floats`` are those of all real ones that are compared as floats, or as
     the bits of one: the others are whole numbers, and may be sizes.
     ``equal`` are floats that something is tested for being equal to, ``ties`` where a step that rounds to whole numbers
-    has a half, by the way in which it rounds."""
+    has a half, by the way in which it rounds. ``edges`` are floats that something is compared with by size, and whether
+    what equals one counts as greater."""
 
     whole: frozenset[int] = frozenset()
     real: frozenset[float] = frozenset()
@@ -60,6 +65,7 @@ class Literals:
     floats: frozenset[float] = frozenset()
     equal: frozenset[float] = frozenset()
     ties: frozenset[tuple[str, float]] = frozenset()
+    edges: frozenset[tuple[bool, float]] = frozenset()
 
     def beyond(self, other: "Literals") -> "Literals":
         """Those that ``other`` lacks."""
@@ -72,6 +78,7 @@ class Literals:
             self.floats - other.floats,
             self.equal - other.equal,
             self.ties - other.ties,
+            self.edges - other.edges,
         )
 
 
@@ -93,6 +100,7 @@ def literals(ptx: str) -> Literals:
         floats=frozenset(_floats([*numbers, *faint])),
         equal=frozenset(item for function in module.functions.values() for item in _equal(function)),
         ties=frozenset(item for function in module.functions.values() for item in _ties(function)),
+        edges=frozenset(item for function in module.functions.values() for item in _edges(function)),
     )
 
 
@@ -141,6 +149,22 @@ def _ties(function: Function) -> Iterator[tuple[str, float]]:
             assert isinstance(source, Register)
             found = _back(source, tie, makers, _STEPS)
             yield from ((way, item) for item in found if isinstance(item, float))
+
+
+def _edges(function: Function) -> Iterator[tuple[bool, float]]:
+    makers = _makers(function)
+    for step in function.instructions:
+        order = next(
+            (_UPPER[item.removesuffix("u")] for item in step.modifiers if item.removesuffix("u") in _UPPER), None
+        )
+        if step.base not in ("set", "setp") or order is None or not step.types[-1].startswith("f"):
+            continue
+        first, second = step.sources[:2]
+        for register, constant, upper in ((first, second, order), (second, first, not order)):
+            value = _constant(constant, step, makers)
+            if isinstance(register, Register) and value is not None:
+                found = _back(register, value, makers, _STEPS)
+                yield from ((upper, item) for item in found if isinstance(item, float))
 
 
 def _makers(function: Function) -> Makers:

@@ -16,12 +16,12 @@ _FREE = ("normal", "uniform", "integers", "index", "image", "bytes")
 """Domains in which any value inside the bounds may stand anywhere."""
 
 
-_RARE = 1024
+_RARE = 512
 """One in so many: fewer than one lane in a hundred changes with it, which is no noise then (``numeric.FEW``)."""
 
 
 def rare(buffer: BoundBuffer, data: Bytes, values: tuple[float, ...], seed: int) -> Bytes:
-    """``data`` of floats with one in 1024 elements replaced by ``values`` that the bounds allow, as they are."""
+    """``data`` of floats with one in 512 elements replaced by ``values`` that the bounds allow, as they are."""
     if not is_float(buffer.dtype) or not _free(buffer) or buffer.domain.kind == "bytes":
         return data
     low, high = (side if side is not None else far for side, far in ((buffer.low, -LARGEST), (buffer.high, LARGEST)))

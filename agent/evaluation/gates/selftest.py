@@ -15,7 +15,9 @@ def self_test(trial: Trial) -> Ruling:
         return undecided(
             trial, f"this workload cannot tell a right kernel from a wrong one: {'; '.join(found.survived)}"
         )
-    notes = [f"inputs that influence nothing: {', '.join(found.silent)}"] if found.silent else []
+    notes = (
+        [f"inputs whose change showed in no output of these runs: {', '.join(found.silent)}"] if found.silent else []
+    )
     if not found.killed:
         return undecided(trial, "; ".join(["every output is what a wrong kernel would give too", *notes]))
     captured = [buffer.name for buffer in trial.prepared.workload.buffers if buffer.domain.kind == "data"]
