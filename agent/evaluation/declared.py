@@ -5,7 +5,8 @@ the same. What accumulates over blocks, or hangs on a block that was left out, d
 other blocks is sampled at the same places of its own grid; what both sides know is compared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -16,10 +17,10 @@ from agent.evaluation import runs
 from agent.evaluation.comparators import Comparison, Expected, compare
 from agent.evaluation.comparators.base import WRONG
 from agent.evaluation.comparators.numeric import fits
-from agent.evaluation.contracts.contract import Contract, serious
+from agent.evaluation.contracts.contract import LIMIT, Contract, serious
 from agent.evaluation.contracts.probed import hold
 from agent.evaluation.oracles import shadows
-from agent.evaluation.oracles.truth import Bench, Variant, moved, outputs, spread
+from agent.evaluation.oracles.truth import LEAST_STEPS, PATIENCE, Bench, Variant, moved, outputs, spread
 from agent.evaluation.runs import PRIORS, Case, Contents
 from agent.evaluation.setting import FULL, Setting
 from agent.evaluation.sizes import Sizes, bound_at, declared, loop_sizes
@@ -53,12 +54,16 @@ _SECONDS = {"screen": 0.7, "full": 1.5}
 """For one block, by depth: a screen leaves what takes longer to the full verdict."""
 _MOST = 16
 
+MOST_STEPS = 500_000_000
+"""Thread-instructions of a rewrite's blocks in one run: where each does the work of many of the original's, fewer of
+them run. What passes that is no fault: it is our own limit."""
+
 
 @frozen
 class Sample:
     """``blocks`` blocks, a third each at the start, the middle and the end of the grid, and those ``near`` further
     parts of it. ``known``: for each output the lanes that count and their truth. ``seconds``: how long one block took
-    here."""
+    here; ``steps``: thread-instructions of all of them."""
 
     case: Case
     before: Contents = field(repr=False)
@@ -67,6 +72,7 @@ class Sample:
     seconds: float
     note: str = ""
     near: tuple[float, ...] = ()
+    steps: int = 0
 
 
 @frozen
@@ -84,7 +90,7 @@ APART = (PRIORS[0], 0x4B)
 """Two prior contents, one far below and one far above what kernels compute: a maximum or a minimum over what a block
 that was left out should have written shows in one of them. (0x34 would be a small number, which a maximum hides.)"""
 
-OWN = frozenset({"deadlock", "step limit"})
+OWN = frozenset({"deadlock", LIMIT})
 """Faults that leaving out blocks may itself bring about."""
 
 
@@ -232,7 +238,7 @@ def sample_at(bench: Bench, sizes: dict[str, int], near: tuple[float, ...] = ())
     known = _known(bench, before, pair, spots(blocks, near=near))
     if not any(len(item.original) for item in known):
         return Unsampled("no part of its outputs is written by a few blocks alone")
-    return Sample(chosen, before, blocks, known, one.seconds, near=near)
+    return Sample(chosen, before, blocks, known, one.seconds, near=near, steps=pair[0].thread_instructions)
 
 
 def _limit(setting: Setting) -> float:
@@ -240,7 +246,7 @@ def _limit(setting: Setting) -> float:
 
 
 def _why(answer: Answer, bound: Bound, workload: Workload) -> Unsampled:
-    if answer.status == "timeout" or any(fault.kind == "step limit" for fault in answer.faults):
+    if answer.status == "timeout" or any(fault.kind == LIMIT for fault in answer.faults):
         return Unsampled(TOO_LONG)
     bad = serious(answer.faults)
     if not bad:
@@ -253,12 +259,21 @@ def _why(answer: Answer, bound: Bound, workload: Workload) -> Unsampled:
 
 
 def _pair(
-    setting: Setting, build: Build, before: Contents, blocks: int, near: tuple[float, ...] = ()
+    setting: Setting,
+    build: Build,
+    before: Contents,
+    blocks: int,
+    near: tuple[float, ...] = (),
+    cap: Callable[[runs.Blocks], int] | None = None,
+    ran: Answer | None = None,
 ) -> tuple[Answer, Answer] | Answer:
-    found: list[Answer] = []
-    for prior, extra in zip(APART, (0, 3), strict=True):
+    """Both runs, or the first that did not end well. ``cap``: the thread-instructions that blocks may take; ``ran``:
+    the first run, where it was made."""
+    found: list[Answer] = [ran] if ran is not None else []
+    for prior, extra in tuple(zip(APART, (0, 3), strict=True))[len(found) :]:
         picked = spots(blocks, extra, near)
-        answer = runs.run(setting, build, before, prior=prior, blocks=picked, seconds=5 * _limit(setting))
+        patient = evolve(setting, step_cap=cap(picked)) if cap is not None else setting
+        answer = runs.run(patient, build, before, prior=prior, blocks=picked, seconds=5 * _limit(setting))
         if answer.status != "ok":
             return answer
         found.append(answer)
@@ -338,18 +353,25 @@ def _shadowed(item: Expected, name: str, lanes: Lanes, answer: Answer) -> Expect
 
 @frozen
 class Judged:
-    """``compared`` lanes in all (none is no proof of anything) on ``blocks`` blocks."""
+    """``compared`` lanes in all (none is no proof of anything) on ``blocks`` blocks; ``left``: places that were asked
+    for and would have taken too long."""
 
     comparisons: tuple[Comparison, ...]
     compared: int
     blocks: int
     answer: Answer = field(repr=False)
+    left: int = 0
 
 
 def judge_sample(setting: Setting, known: Sample, build: Build, bound: Bound) -> Judged:
-    """The candidate at the same size and contents, on its own sampled blocks."""
+    """The candidate at the same size and contents, on its own sampled blocks: as many as it has time for, each run with
+    the steps that the original's share of the work allows (``PATIENCE``)."""
     before = runs.for_candidate(known.before, bound)
-    pair = _pair(setting, build, before, known.blocks, known.near)
+    cap = partial(allowed_steps, known, bound)
+    chosen = _affordable(setting, known, build, before, bound)
+    if isinstance(chosen, Answer):
+        return Judged((), 0, 0, chosen)
+    pair = _pair(setting, build, before, chosen.blocks, chosen.near, cap, chosen.ran)
     if isinstance(pair, Answer):
         return Judged((), 0, 0, pair)
     comparisons: list[Comparison] = []
@@ -366,9 +388,63 @@ def judge_sample(setting: Setting, known: Sample, build: Build, bound: Bound) ->
         if len(ours) and not item.silent:
             got = _gather(pair[0].outputs[item.name], mine[theirs], lane_bytes(item.dtype))
             comparisons.append(compare(_only(item, ours), got))
-    launches = [step for step in bound.steps if isinstance(step, BoundLaunch)]
-    ran = max((len(spots(known.blocks, near=known.near)(prod(step.grid))) for step in launches), default=0)
-    return Judged(tuple(comparisons), total, ran, pair[0])
+    ran = max(_ran(bound, spots(chosen.blocks, near=chosen.near)), default=0)
+    return Judged(tuple(comparisons), total, ran, pair[0], len(known.near) - len(chosen.near))
+
+
+def allowed_steps(known: Sample, bound: Bound, picked: runs.Blocks) -> int:
+    """``PATIENCE`` times what the original needs for the part of the whole job that the candidate's ``picked`` blocks
+    have: where its grid is a tenth as large, each block may do ten times as much."""
+    return max(LEAST_STEPS, PATIENCE * expected_steps(known, bound, picked))
+
+
+def expected_steps(known: Sample, bound: Bound, picked: runs.Blocks) -> int:
+    """Thread-instructions of those blocks if the candidate needs as many for the whole as the original. Of several
+    launches the largest part counts, and the smallest of the original's."""
+    mine = max(_parts(bound, picked), default=1.0)
+    theirs = min(_parts(known.before.bound, spots(known.blocks, near=known.near)), default=1.0)
+    return round(known.steps * mine / theirs)
+
+
+def _parts(bound: Bound, picked: runs.Blocks) -> list[float]:
+    return [ran / prod(step.grid) for ran, step in zip(_ran(bound, picked), _launches(bound), strict=True)]
+
+
+def _ran(bound: Bound, picked: runs.Blocks) -> list[int]:
+    return [len(picked(prod(step.grid))) for step in _launches(bound)]
+
+
+def _launches(bound: Bound) -> list[BoundLaunch]:
+    return [step for step in bound.steps if isinstance(step, BoundLaunch)]
+
+
+@frozen
+class _Affordable:
+    """``ran``: the answer of the first run, where it was made to find that out."""
+
+    blocks: int
+    near: tuple[float, ...]
+    ran: Answer | None = None
+
+
+def _affordable(setting: Setting, known: Sample, build: Build, before: Contents, bound: Bound) -> _Affordable | Answer:
+    """As many blocks as ``MOST_STEPS`` has room for. What one takes is seen on the fewest, where the original lets
+    expect too much. An Answer says why none can be judged."""
+    if expected_steps(known, bound, spots(known.blocks, near=known.near)) <= MOST_STEPS:
+        return _Affordable(known.blocks, known.near)
+    few = spots(1)
+    patient = evolve(setting, step_cap=allowed_steps(known, bound, few))
+    one = runs.run(patient, build, before, prior=APART[0], blocks=few, seconds=5 * _limit(setting))
+    if one.status != "ok":
+        return one
+    least = max(_ran(bound, few), default=1)
+    room = max(least, MOST_STEPS * least // max(1, one.thread_instructions))
+    near = known.near[: (room - least) // 3]
+    if known.near and not near:
+        return evolve(one, status="timeout", message=TOO_LONG)
+    blocks = max(1, min(known.blocks, room - 3 * len(near)))
+    same = not near and _ran(bound, spots(blocks)) == _ran(bound, few)
+    return _Affordable(blocks, near, one if same else None)
 
 
 def _only(item: Expected, lanes: Lanes) -> Expected:

@@ -1,19 +1,28 @@
 """What sampled blocks prove of a plan: a later launch may find what an earlier one left out, or leave alone what it
 should have changed, and each plan its own."""
 
+import re
 from math import prod
 
 from agent.evaluation.contracts.contract import serious
 from agent.evaluation.declared import OWN
+from agent.execution.compiler.result import Build
 from agent.execution.device import Answer
 from agent.workload.binding import Bound, BoundFill, BoundLaunch
 from agent.workload.workload import Access
 
+_AWAITS = re.compile(
+    r"^\s*(?:@\S+\s+)?(?:(?:ld\.(?:volatile|relaxed|acquire|mmio)|atom)(?!\S*\.shared)|membar|fence)\b", re.MULTILINE
+)
+"""Code that can wait for another block: only so does it see in a loop what that one writes."""
 
-def certain(answer: Answer, bound: Bound) -> bool:
+
+def certain(answer: Answer, bound: Bound, build: Build) -> bool:
     """Whether a fault on sampled blocks is one of the whole plan too: what comes first reads nothing that is left
-    out."""
+    out, and does not wait for a block that is."""
     bad = serious(answer.faults)
+    if bad and bad[0].kind in OWN and _AWAITS.search(build.ptx):
+        return False
     names = [step.kernel.partition("<")[0] for step in _launches(bound)]
     first = bool(bad) and bad[0].kind not in OWN and bad[0].kernel == names[0] and names.count(names[0]) == 1
     return len(bound.steps) == 1 or first

@@ -121,6 +121,10 @@ class Where:
     thread: tuple[int, int, int]
 
 
+NOWHERE = Where("", 0, (0, 0, 0), (0, 0, 0))
+"""Of a fault that a device noticed and could not place."""
+
+
 @frozen
 class Fault:
     """Something that the program must not do.

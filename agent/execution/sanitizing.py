@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import evolve, frozen
 
-from agent.execution.device import Fault, Request, Where
+from agent.execution.device import NOWHERE, Fault, Request, Where
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 """Its tools (Compute Sanitizer user manual, "Compute Sanitizer Tools")."""
@@ -87,7 +87,7 @@ def _fault(head: str, details: list[str]) -> Fault:
     kind = _kind(head, details)
     other = wheres[1] if kind == "shared-memory race" and len(wheres) > 1 else None
     words = " ".join(line for line in details if line.startswith(("Address", "and is ")))
-    return Fault(kind, kernel, wheres[0] if wheres else _NOWHERE, f"{head}. {words}".strip(". "), other)
+    return Fault(kind, kernel, wheres[0] if wheres else NOWHERE, f"{head}. {words}".strip(". "), other)
 
 
 def _kind(head: str, details: list[str]) -> str:
@@ -108,6 +108,3 @@ def _where(place: re.Match[str], thread: re.Match[str] | None) -> Where:
     numbers = [int(number) for number in thread.groups()] if thread is not None else [0] * 6
     at, block = (numbers[0], numbers[1], numbers[2]), (numbers[3], numbers[4], numbers[5])
     return Where(place["file"] or "", int(place["line"] or 0), block, at)
-
-
-_NOWHERE = Where("", 0, (0, 0, 0), (0, 0, 0))

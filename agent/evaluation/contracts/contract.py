@@ -18,7 +18,7 @@ from agent.evaluation.oracles.truth import Bench, outputs
 from agent.evaluation.runs import ALL_CHECKS, PRIORS, Case
 from agent.evaluation.sizes import Rule, Sizes, bases, bound_at, ceilings, declared, describe, least, variants
 from agent.evaluation.values import Mask, lane_mask
-from agent.execution.device import Answer, Device, Fault
+from agent.execution.device import NOWHERE, Answer, Device, Fault
 from agent.workload.binding import Bound, BoundLaunch
 from agent.workload.dtypes import is_float, is_raw
 from agent.workload.errors import WorkloadError
@@ -28,6 +28,8 @@ from agent.workload.workload import Access, Workload
 _UNINITIALISED = "uninitialised read"
 """No fault by itself in global or local memory: the value may be thrown away, and whether it matters shows over two
 prior contents. Shared memory has no prior contents to vary, so there it always counts."""
+
+LIMIT = "step limit"
 
 ENDLESS = 20_000
 """Instructions a thread, on average, below which a run that did not end is only a large one: nothing is said of it."""
@@ -232,7 +234,7 @@ def _give_up(bench: Bench, ran: list[_Probe]) -> Contract | Answer:
     faulty = next((item for item in ran if item.faults), None)
     if faulty is not None:
         assert faulty.answer is not None
-        if faulty.faults[0].kind == "step limit" and _heavy(bench, faulty):
+        if faulty.faults[0].kind == LIMIT and _heavy(bench, faulty):
             return evolve(faulty.answer, status="timeout", message=f"more than {bench.setting.step_cap} instructions")
         return _broken(faulty, bench.workload)
     stuck = next((item.answer for item in ran if item.answer is not None), None)
@@ -245,13 +247,20 @@ def _broken(found: _Probe, workload: Workload) -> Contract:
     fault = found.faults[0]
     refuse_short(workload, fault, found.sizes)
     rules = {name: Rule(name) for name in found.sizes}
-    summary = f"{fault.kind} in {fault.kernel}: {place(fault)} ({describe(found.sizes)})"
+    summary = f"{at(fault)} ({describe(found.sizes)})"
     return Contract(summary, True, found.sizes, rules, {}, False, frozenset(), {}, False, fault)
 
 
+def at(fault: Fault) -> str:
+    """``shared-memory race in softmax: line 31, block (0,0,0), threads (0,0,0) and (32,0,0): s[1] ...``."""
+    return f"{fault.kind}{f' in {fault.kernel}' if fault.kernel else ''}: {place(fault)}"
+
+
 def place(fault: Fault) -> str:
-    """``line 31, block (0,0,0), threads (0,0,0) and (32,0,0): s[1] ...``."""
+    """``line 31, block (0,0,0), threads (0,0,0) and (32,0,0): s[1] ...``; the message alone where no place is known."""
     where = fault.where
+    if where == NOWHERE and fault.message:
+        return fault.message
     line = f"line {where.line}, " if where.line else ""
     threads = f"thread {_three(where.thread)}"
     if fault.other is not None:

@@ -10,8 +10,8 @@ from agent.evaluation import runs
 from agent.evaluation.comparators.base import WRONG, Comparison, Expected, worst
 from agent.evaluation.contents.aimed import Aim, aim, near
 from agent.evaluation.contents.planting import has_small
-from agent.evaluation.contracts.contract import place, serious
-from agent.evaluation.declared import Sample, above, judge_sample, largest, sample_at, within
+from agent.evaluation.contracts.contract import at, serious
+from agent.evaluation.declared import TOO_LONG, Sample, above, judge_sample, largest, sample_at, within
 from agent.evaluation.doubts import FEW_LANES, Doubt, eased
 from agent.evaluation.draws import drawing
 from agent.evaluation.glimpse import crowded, glimpse, words
@@ -191,7 +191,7 @@ def _one(trial: Trial, chosen: Case, both: bool) -> Ruling:
         return passed(trial.unchecked(f"{chosen}: the original does not run there{_because(known)}"), "")
     before = runs.for_candidate(known.before, bound)
     assert trial.build is not None
-    setting = patient(prepared.setting, known)
+    setting = patient(prepared.setting, known, proven=bool(trial.sizes))
     found: list[Comparison] = []
     first: Answer | None = None
     last: Answer | None = None
@@ -264,17 +264,19 @@ def _larger(trial: Trial, chosen: Case) -> str:
     return size if not trial.largest or nbytes(size) > nbytes(trial.largest) else trial.largest
 
 
-def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | None = None) -> Ruling:
-    """A run that did not end well: the candidate's fault, or ours."""
+def not_ok(trial: Trial, answer: Answer, where: str, known: Truth | Sample) -> Ruling:
+    """A run that did not end well: the candidate's fault, or ours. It had all the steps that what is ``known`` of the
+    original allows: who passes their limit has done far more."""
     bad = serious(answer.faults)
     if bad:
         more = ""
-        if bad[0].kind == "step limit" and known is not None:
-            more = f"; the original ends after {known.answer.thread_instructions:,} thread-instructions"
-        return wrong(trial, f"{bad[0].kind} in {bad[0].kernel}: {place(bad[0])}{more} ({where})", bad[0])
+        if bad[0].kind == "step limit":
+            needed = known.steps if isinstance(known, Sample) else known.answer.thread_instructions
+            more = f"; the original ends after {needed:,} thread-instructions"
+        return wrong(trial, f"{at(bad[0])}{more} ({where})", bad[0])
     if answer.status == "crashed":
         return wrong(trial, f"crashed: {answer.message} ({where})")
-    if answer.status == "timeout" and known is not None:
+    if answer.status == "timeout" and isinstance(known, Truth):
         return undecided(trial, f"{answer.message}; the original ends after {known.answer.seconds:.3g} s ({where})")
     if answer.status == "unavailable":
         return undecided(trial, f"{answer.message} ({where}): that says nothing of the rewrite; run it again")
@@ -433,10 +435,12 @@ def _on_sample(trial: Trial, known: Sample) -> Ruling:
     found = judge_sample(prepared.setting, known, trial.build, bound)
     where = f"{describe(dict(known.case.sizes))}, sampled blocks"
     if found.answer.status != "ok":
-        if found.answer.status == "fault" and certain(found.answer, bound):
-            return not_ok(trial, found.answer, where)
+        if found.answer.status == "fault" and certain(found.answer, bound, trial.build):
+            return not_ok(trial, found.answer, where, known)
         why = found.answer.message or (found.answer.faults[0].message if found.answer.faults else found.answer.status)
         return passed(trial.unchecked(f"{where}: {why}"), "")
+    if found.left:
+        trial = trial.unchecked(f"{where}: {found.left} of the places that numbers point to, {TOO_LONG}")
     compared = _eased(trial, known.case, known.known, found.comparisons, known)
     if compared and worst(compared).grade == WRONG:
         if not comparable(known.before.bound, bound, known.blocks):

@@ -7,7 +7,7 @@ from agent.evaluation import runs
 from agent.evaluation.comparators import compare
 from agent.evaluation.comparators.base import WRONG, first, show
 from agent.evaluation.gates.correctness import not_ok
-from agent.evaluation.oracles.truth import Truth, outputs, truth
+from agent.evaluation.oracles.truth import Truth, outputs, patient, truth
 from agent.evaluation.runs import Contents
 from agent.evaluation.sizes import bound_at
 from agent.evaluation.trial import DIFFERS, NOT_APPLICABLE, NOT_CHECKED, Ruling, Trial, gate, passed, wrong
@@ -36,7 +36,8 @@ def special_values(trial: Trial) -> Ruling:
         return Ruling(NOT_CHECKED, words, trial.unchecked(words))
     assert trial.build is not None
     bound = bound_at(prepared.workload, trial.candidate, prepared.contract.base)
-    answer = runs.run(prepared.setting, trial.build, runs.for_candidate(known.before, bound))
+    setting = patient(prepared.setting, known, proven=True)
+    answer = runs.run(setting, trial.build, runs.for_candidate(known.before, bound))
     if answer.status != "ok":
         return not_ok(trial, answer, "NaN and infinity in the inputs", known)
     for item in known.expected:

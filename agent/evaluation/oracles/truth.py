@@ -29,7 +29,9 @@ EXACT_FAMILY = "small-integers"
 PATIENCE = 200
 """A candidate that needs so many times the original's instructions is taken for endless."""
 
-LEAST_STEPS = 20_000_000
+LEAST_STEPS, PROVEN_STEPS = 20_000_000, 200_000_000
+"""However little the original needs. A candidate that has ended before is ``PROVEN``: at a size where the original has
+next to nothing to do, large tiles do hundreds of times as much, most of it padding."""
 
 LEAST_SECONDS = 20.0
 """Of a run on a card, whose clock also sees what else the machine does."""
@@ -67,10 +69,10 @@ class Truth:
     joined: tuple[Pair, ...] = ()
 
 
-def patient(setting: Setting, known: Truth) -> Setting:
+def patient(setting: Setting, known: Truth, proven: bool = False) -> Setting:
     """The setting that a candidate runs under, beside what the original needed: steps in the emulator, seconds on a
-    card."""
-    steps = max(LEAST_STEPS, PATIENCE * known.answer.thread_instructions)
+    card. ``proven``: it came to an end at another size."""
+    steps = max(PROVEN_STEPS if proven else LEAST_STEPS, PATIENCE * known.answer.thread_instructions)
     if setting.device.emulated:
         return evolve(setting, step_cap=steps)
     seconds = max(LEAST_SECONDS, PATIENCE * known.answer.seconds)

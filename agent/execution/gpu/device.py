@@ -16,7 +16,7 @@ from agent.execution.children import gpu_messages as say
 from agent.execution.children.timing_messages import Calibrate, Calibrated, Look, Looked, Measure, Measured, Recompute
 from agent.execution.compiler.result import Build, CompileFailure
 from agent.execution.compiler.slices import mend_compiler
-from agent.execution.device import Answer, Bytes, Digest, Fault, Request, Where
+from agent.execution.device import NOWHERE, Answer, Bytes, Digest, Fault, Request
 from agent.execution.gpu import lock, peaks, racing
 from agent.execution.gpu.jobs import CHUNK, BadRequest, make_job
 from agent.execution.gpu.lock import LockCancelled
@@ -31,6 +31,7 @@ from agent.execution.process import Child, ChildCancelled, ChildDied, ChildTimeo
 from agent.execution.sanitizing import Sanitized
 from agent.execution.timing import Figures, Race, Timed
 from agent.execution.wire import Channel
+from agent.workload.binding import BoundLaunch
 
 T = TypeVar("T")
 _MEMORY_EACH = 2 << 30
@@ -287,7 +288,7 @@ class Gpu:
         outputs, digests = child.converse(
             lambda channel: _fetched(channel, request, sizes), START_SECONDS + traffic, request.cancelled
         )
-        return evolve(_finished(ran, outputs, sizes), digests=digests)
+        return evolve(_finished(ran, outputs, sizes, _launched(request)), digests=digests)
 
 
 def _missing(child: Child, cancelled: Callable[[], bool]) -> str:
@@ -348,29 +349,31 @@ def _answer(status: str, message: str, start: float | None = None) -> Answer:
     return Answer(status, {}, None, (), (), message, seconds, complete=False)
 
 
-_NOWHERE = Where("", 0, (0, 0, 0), (0, 0, 0))
-
-
 def _failed(ran: say.Ran) -> Answer:
     """A step that CUDA reports as failed. What the card knows of it is little: neither thread nor address."""
     if ran.kind in ("refused", "timeout"):
         return Answer(ran.kind, {}, None, (), (), ran.message, ran.seconds, complete=False)
     message = f"{ran.kind} in {ran.kernel or 'a copy'}: {ran.message}"
-    fault = Fault(ran.kind, ran.kernel, _NOWHERE, message)
+    fault = Fault(ran.kind, ran.kernel, NOWHERE, message)
     return Answer("fault", {}, None, (fault,), (), message, ran.seconds, complete=False)
 
 
-def _finished(ran: say.Ran, outputs: dict[str, Bytes], sizes: dict[str, int]) -> Answer:
-    faults = tuple(_overrun(name, offset, sizes[name]) for name, offset in ran.guards)
+def _launched(request: Request) -> str:
+    """The kernels of a request: of several, nobody knows which one wrote beside a buffer."""
+    return " or ".join(dict.fromkeys(step.kernel for step in request.steps if isinstance(step, BoundLaunch)))
+
+
+def _finished(ran: say.Ran, outputs: dict[str, Bytes], sizes: dict[str, int], kernel: str) -> Answer:
+    faults = tuple(_overrun(name, offset, sizes[name], kernel) for name, offset in ran.guards)
     message = "; ".join(fault.message for fault in faults)
     status, changed = "fault" if faults else "ok", frozenset(ran.changed)
     return Answer(status, outputs, None, faults, (), message, ran.seconds, changed=changed)
 
 
-def _overrun(name: str, offset: int, nbytes: int) -> Fault:
+def _overrun(name: str, offset: int, nbytes: int, kernel: str) -> Fault:
     where = f"{-offset} bytes before its start" if offset < 0 else f"{offset - nbytes} bytes past its end"
     message = f"{name} ({nbytes} bytes) was written outside its bounds, {where}; the card does not say by which thread"
-    return Fault("out-of-bounds write", "", _NOWHERE, message)
+    return Fault("out-of-bounds write", kernel, NOWHERE, message)
 
 
 _found: say.Card | None = None
