@@ -106,6 +106,12 @@ class Kernel:
         return {}
 
     @cached_property
+    def toil(self) -> dict[bool, float]:
+        """Instructions that NumPy has executed of it, each for all lanes of a batch, in launches that compiled code
+        could have run; by the form of code that they needed."""
+        return {}
+
+    @cached_property
     def narrow_shared(self) -> bool:
         """Whether any access that may go to shared memory is narrower than four bytes."""
         return any(may_be_shared(site.instruction) and narrowest(site.instruction) < 4 for site in self.sites)

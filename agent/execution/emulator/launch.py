@@ -155,6 +155,7 @@ def run_launch(setting: Setting, numbers: Array) -> None:
         setting.compiled.append(setting.kernel.name)
         return
     ground = _ground(setting, numbers, threads)
+    before, lanes = setting.meter.steps, threads * min(per_batch, len(numbers))
     begun = 0
     turn = 0
     while waiting or active:
@@ -171,6 +172,8 @@ def run_launch(setting: Setting, numbers: Array) -> None:
                 done.watch.close()
         else:
             turn += 1
+    if quick:
+        compiled.toiled(setting, setting.meter.steps - before, lanes)
 
 
 def launch_clusters(setting: Setting) -> Clusters:

@@ -135,8 +135,11 @@ the last fault. Where no two threads meet, their order makes no difference; of a
 commute and whose result nobody reads.
 
 A launch is compiled from an estimated 100 million thread-instructions on (each loop counted as 16 turns, whatever it
-does), with the code at hand from one million on. Of products of tiles, `mma.sync` of f16, bf16 and tf32 with sums in
-f32 is among what has a compiled form, with `ldmatrix`, and so are copies by `cp.async` in groups. Left to NumPy are:
+does), with the code at hand from one million on; and one that is small but runs again and again, once NumPy has worked
+as long on it as compiling takes (12,000 instructions, and 160 for each that the kernel has).
+
+Of products of tiles, `mma.sync` of f16, bf16 and tf32 with sums in f32 is among what has a compiled form, with
+`ldmatrix`, and so are copies by `cp.async` in groups. Left to NumPy are:
 other products and `wmma`, `stmatrix`, bulk copies, `mbarrier`, clusters, barriers that count or reduce, atomics that
 somebody looks at or that add floats, instructions whose rule has no form for one lane (rounding of f64 other than to
 nearest, conversions of f64 to halves), buffers too large to be made whole, and whatever is counted, shadowed or probed.

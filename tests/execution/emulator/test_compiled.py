@@ -1,6 +1,7 @@
 """The compiled back end gives the answers of the NumPy back end, or leaves the launch to it."""
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.execution.emulator.building import build, launch, run
 from tests.execution.emulator.test_engine import MATMUL
 
 pytest.importorskip("llvmlite")
+from agent.execution.emulator.compiled import launching, worth
 
 ALL = frozenset({"bounds", "races", "initialised", "barriers"})
 
@@ -163,6 +165,40 @@ def test_an_endless_loop_ends_with_the_step_limit() -> None:
     answer = Emulator("compiled").run(request)
     assert answer.status == "fault" and [fault.kind for fault in answer.faults] == ["step limit"]
     assert answer.faults == Emulator().run(request).faults and not answer.compiled
+
+
+def test_what_runs_again_and_again_is_compiled_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block whose estimate is small, with loops that are long: by what NumPy had to do for it."""
+    monkeypatch.setattr(worth, "AT_FIRST", 3_000)
+    monkeypatch.setattr(worth, "FOR_EACH", 0)
+    source = """extern "C" __global__ void turns(const float* x, float* y, int n) { float s = 0;
+        for (int k = 0; k < n; k++) s += x[k] * s + x[threadIdx.x]; y[threadIdx.x] = s; }"""
+    built, step, buffers = build(source), launch("turns", 1, 32, "x", "y", 300), {"x": floats(300), "y": 128}
+    found = [run(built, step, buffers, back_end="auto")[0] for _ in range(6)]
+    assert [bool(answer.compiled) for answer in found] == sorted(bool(answer.compiled) for answer in found)
+    assert not found[0].compiled and found[-1].compiled == ("turns",)
+    assert all(np.array_equal(answer.outputs["y"], found[0].outputs["y"]) for answer in found)
+    assert {answer.thread_instructions for answer in found} == {found[0].thread_instructions}
+    nothing = run(built, step, buffers, back_end="auto", blocks=lambda total: ())[0]
+    assert nothing.status == "ok" and not nothing.compiled and nothing.thread_instructions == 0
+    # watched it stays with NumPy
+    assert not run(built, step, buffers, back_end="auto", count=True)[0].compiled
+
+
+def test_compiling_takes_no_time_from_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that an hour passes on while it compiles."""
+    late, compile_kernel = [0.0], launching.compile_kernel
+
+    def slow(*given: Any) -> Any:
+        late[0] += 3600.0
+        return compile_kernel(*given)
+
+    clock = time.monotonic
+    monkeypatch.setattr(launching, "compile_kernel", slow)
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + late[0])
+    source = 'extern "C" __global__ void two(float* y) { y[threadIdx.x] = 2.0f; }'
+    answer, _ = run(build(source), launch("two", 1, 32, "y"), {"y": 128}, back_end="compiled", seconds=60.0)
+    assert answer.status == "ok" and answer.compiled == ("two",)
 
 
 def test_a_request_withdrawn_ends_compiled_code() -> None:

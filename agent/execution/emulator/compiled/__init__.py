@@ -30,3 +30,18 @@ def attempt(setting: "Setting", numbers: Array, threads: int, always: bool = Fal
     except ImportError:
         return False
     return launching.attempt(setting, numbers, threads)
+
+
+def toiled(setting: "Setting", steps: int, lanes: int) -> None:
+    """NumPy has done ``steps`` thread-instructions of a launch, ``lanes`` at a time. It counts where compiled code
+    could have run it."""
+    if observed(setting):
+        return
+    tracked = "initialised" in setting.checks
+    setting.kernel.toil[tracked] = setting.kernel.toil.get(tracked, 0.0) + steps / max(1, lanes)
+
+
+def observed(setting: "Setting") -> bool:
+    """Whether somebody watches each instruction, or buffers are made page by page: only NumPy does that."""
+    watched = any(one is not None for one in (setting.totals, setting.reach, setting.twins))
+    return watched or any(buffer.present is not None for buffer in setting.memory.buffers.values())

@@ -6,6 +6,7 @@ difference, and whether one does is watched (see ``records``). All that the laun
 
 import ctypes
 import os
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from attrs import define, field
 
 from agent.execution.emulator.addresses import Array
 from agent.execution.emulator.buffers import Buffer
+from agent.execution.emulator.compiled import observed
 from agent.execution.emulator.compiled.copies import uses_copies
 from agent.execution.emulator.compiled.layout import ALL_ATOMIC, COPY_HEAD, COPY_WORDS, DONE, MOST_COPIES, Row, Word
 from agent.execution.emulator.compiled.loops import NotLowered
@@ -50,7 +52,9 @@ def attempt(setting: "Setting", numbers: Array, threads: int) -> bool:
     if not _suits(setting, shared):
         return False
     if tracked not in kernel.compiled:
+        began = time.monotonic()
         kernel.compiled[tracked] = _compiled(kernel, tracked)
+        setting.meter.deadline += time.monotonic() - began  # no time of the program's
     program = kernel.compiled[tracked]
     if not isinstance(program, Program) or not _fits(setting, program, threads):
         return False
@@ -68,9 +72,8 @@ def _suits(setting: "Setting", shared: Shared) -> bool:
     barrier of a grid), all buffers are there as a whole."""
     kernel = setting.kernel
     return (
-        all(one is None for one in (setting.totals, setting.reach, setting.twins))
+        not observed(setting)
         and not any(initial.name in (*ADDRESS, RESERVED) for initial in kernel.entries)
-        and all(buffer.present is None for buffer in setting.memory.buffers.values())
         and (shared.ends is None or not one_region(kernel.code))
     )
 

@@ -6,9 +6,16 @@ from agent.execution.emulator.kernel import Kernel
 #: time. They are estimated from the code alone, a loop counting as ``ROUNDS`` turns, nested ones up to ``MOST_DEPTH``.
 WORTH, WORTH_AGAIN, ROUNDS, MOST_DEPTH = 100_000_000, 1_000_000, 16, 3
 
+#: Instructions that NumPy may execute before compiling would have taken no longer: of any kernel, and for each that it
+#: has. (NumPy takes some 15 microseconds for one, however few its lanes are; LLVM 2.4 milliseconds, and 0.2 s before.)
+AT_FIRST, FOR_EACH = 12_000, 160
+
 
 def pays(kernel: Kernel, tracked: bool, threads: int) -> bool:
-    """For a launch of that many threads; ``tracked`` is the form of code that it needs."""
+    """For a launch of that many threads; ``tracked`` is the form of code that it needs. What runs again and again is
+    compiled once NumPy has worked as long on it as compiling takes: of blocks with few threads no estimate is large."""
+    if threads and kernel.toil.get(tracked, 0.0) >= AT_FIRST + FOR_EACH * len(kernel.sites):
+        return True
     return estimate(kernel) * threads >= (WORTH_AGAIN if tracked in kernel.compiled else WORTH)
 
 
