@@ -6,14 +6,13 @@ import pkgutil
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 
 import click
 
 import cuda_lsp
 from agent.execution.leaving import leave_nothing
 from cuda_lsp import cli
-from cuda_lsp.terminal import ending
+from cuda_lsp.terminal import ending, outlet
 from cuda_lsp.terminal.exits import TOO_DEEP, CommandError, Exit
 
 
@@ -41,6 +40,7 @@ def main() -> None:
     ending.watch()
     try:
         code = group.main(standalone_mode=False) or Exit.OK
+        outlet.flush()
     except ending.Ended:
         code = Exit.INTERRUPTED
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -52,14 +52,13 @@ def main() -> None:
     except CommandError as error:
         code = _say(str(error), error.code)
     except BrokenPipeError:
-        # The reader went away (`| head`): that is no error of ours. Keep the interpreter from writing at exit.
-        sys.stdout = open("/dev/null", "w") if Path("/dev/null").exists() else sys.stdout  # noqa: SIM115, PTH123
+        outlet.shut()  # the reader went away (`| head`): that is no error of ours
         code = Exit.OK
     except RecursionError:
         code = _say(TOO_DEEP, Exit.INPUT)
-    except Exception:
+    except Exception as error:
         ending.finish()  # what was ended in the midst of something may fail in any way
-        code = _say(_report(), Exit.INTERNAL)
+        code = _unwritten(error) if outlet.unwritable(error) else _say(_report(), Exit.INTERNAL)
     ending.finish()
     sys.exit(int(code))
 
@@ -69,9 +68,18 @@ def _say(message: str, code: Exit) -> Exit:
         # Loaded here, so that little is loaded, and little can be interrupted, before `main` answers for errors.
         from cuda_lsp.terminal.output import envelope
 
-        click.echo(json.dumps(envelope(sys.argv[1], code, error=message)))
+        try:
+            click.echo(json.dumps(envelope(sys.argv[1], code, error=message)))
+        except OSError as error:
+            outlet.shut()
+            message = outlet.unwritable(error) or message
     click.echo(f"cuda-lsp: {message}", err=True)
     return code
+
+
+def _unwritten(error: Exception) -> Exit:
+    outlet.shut()
+    return _say(outlet.unwritable(error), Exit.INPUT)
 
 
 def _report() -> str:
