@@ -175,6 +175,8 @@ def _counted(one: Looked | Problem | Left, tally: Tally) -> tuple[Reported, ...]
             tally.files += 1
             tally.kernels += one.kernels
             tally.damaged += one.damaged
+            if one.unread:
+                tally.unread.append(one.unread)
             tally.ran += one.ran
             tally.unrun.update(one.unrun)
             return one.findings
@@ -203,6 +205,9 @@ def _sum_up(tally: Tally, code: Exit, written: bool) -> None:
     _note(f"{said or 'no findings'} (files: {tally.files}, kernels: {tally.kernels})")
     if tally.damaged:
         _note(f"kernels with parse errors, which were not looked at: {tally.damaged}")
+    if tally.unread:
+        count, more = len(tally.unread), "the first is " if tally.unread[1:] else ""
+        _note(f"files with parse errors in which no kernel could be read: {count} ({more}{tally.unread[0]})")
     if tally.ran or tally.unrun:
         why = ", ".join(f"{count} {reason}" for reason, count in tally.unrun.most_common())
         _note(f"kernels that were counted: {tally.ran}; not counted: {tally.unrun.total()}{f' ({why})' if why else ''}")

@@ -28,6 +28,8 @@ from cuda_lsp.terminal.flags import flags_argument
 from cuda_lsp.terminal.opening import compiler_options, open_document, open_settings, open_target
 from cuda_lsp.terminal.output import envelope
 from cuda_lsp.terminal.probing import look, probe_option
+from cuda_lsp.terminal.profile_table import printable
+from cuda_lsp.terminal.unread import no_kernel, parse_error
 
 
 @frozen
@@ -66,6 +68,8 @@ def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tu
     for stray in stray_directives(document):
         click.echo(f"{document.path}:{stray.line}: {stray.message}", err=True)
     if as_json:
+        if parse_error(document):
+            click.echo(f"cuda-lsp: {printable(no_kernel(document))}", err=True)
         click.echo(json.dumps(envelope("kernels", Exit.OK, file=document.path, target=card.name, kernels=found)))
         return Exit.OK
     if told := settings.built.told(file) or settings.built.problem:
@@ -86,7 +90,7 @@ def command(file: str, target: str | None, probe: bool, as_json: bool, flags: tu
             for text in texts:
                 click.echo(f"  {word:8} {text}")
     if not found:
-        click.echo(f"{document.path}: no kernel (`__global__` function) in this file")
+        click.echo(printable(no_kernel(document)))
     return Exit.OK
 
 

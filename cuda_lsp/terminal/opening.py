@@ -24,6 +24,7 @@ from agent.workload.settings import Settings, SettingsError, settings_of
 from agent.workload.static import compiled_twin
 from agent.workload.workload import Workload
 from cuda_lsp.terminal.exits import CommandError, Exit
+from cuda_lsp.terminal.unread import no_kernel
 
 DEFAULT_TARGET = "H200"
 
@@ -61,7 +62,7 @@ def open_settings(path: str) -> Settings:
 def choose_kernel(document: Document, name: str | None) -> tuple[Kernel, tuple[str, ...]]:
     """The named kernel, or the first; and the names of the others when the choice was ours."""
     if not document.kernels:
-        raise CommandError(Exit.INPUT, f"{document.path}: no kernel (`__global__` function) in this file")
+        raise CommandError(Exit.INPUT, no_kernel(document))
     try:
         kernel = compiled_twin(document, document.kernel(name) if name else document.kernels[0])
     except UnknownKernel as error:

@@ -45,6 +45,8 @@ class Tally:
     shown: Counter[str] = field(factory=Counter)
     left: Counter[str] = field(factory=Counter)
     problems: list[Problem] = field(factory=list)
+    unread: list[str] = field(factory=list)
+    """Files with parse errors in which no kernel was found, and where the first error is."""
 
 
 @frozen

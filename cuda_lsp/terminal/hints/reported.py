@@ -18,6 +18,7 @@ from agent.source.span import Span
 from cuda_lsp.ruling import selection, severity
 from cuda_lsp.settings import Settings
 from cuda_lsp.terminal.hints.walk import CUDA
+from cuda_lsp.terminal.unread import parse_error
 
 LARGEST = 16 << 20
 """Bytes: a longer file is machine-made, and is not looked at."""
@@ -76,13 +77,15 @@ class Reported:
 @frozen
 class Looked:
     """What was found in one file. ``damaged`` kernels have parse errors, and nothing is said about them. Where kernels
-    were to be counted, ``ran`` were, and ``unrun`` says why each of the others was not."""
+    were to be counted, ``ran`` were, and ``unrun`` says why each of the others was not. ``unread``: the file
+    and its first parse error, where no kernel was found in it."""
 
     findings: tuple[Reported, ...]
     kernels: int
     damaged: int
     ran: int = 0
     unrun: tuple[str, ...] = ()
+    unread: str = ""
 
 
 Examine = Callable[[Document, Kernel, tuple[Finding, ...]], tuple[tuple[Finding, ...], str]]
@@ -126,7 +129,8 @@ def found_in(document: Document, settings: Settings, examine: Examine | None = N
         reported.append(_reported(document, finding, settings, line, seen[finding.rule, line]))
     damaged = sum(kernel.damage is not None for kernel in document.kernels)
     left = tuple(filter(None, unrun))
-    return Looked(tuple(reported), len(document.kernels), damaged, len(unrun) - len(left), left)
+    lost = f"{document.path}: {where}" if (where := parse_error(document)) else ""
+    return Looked(tuple(reported), len(document.kernels), damaged, len(unrun) - len(left), left, lost)
 
 
 def document_of(path: str) -> Document:
