@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agent.execution.machine import Capability, capabilities
+from agent.execution.sass import disassembler
 from agent.inference.capture.building import find_compiler
 from agent.inference.capture.cupti import NEWEST, find_cupti
 from agent.inference.capture.errors import CaptureError
@@ -29,7 +30,7 @@ _SAID = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output (docs/json.md).")
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the command that mends it."""
-    found = (*capabilities(), _recorder(), _build(), _model())
+    found = (*capabilities(), _disassembler(), _recorder(), _build(), _model())
     code = Exit.OK if all(capability.present for capability in found if capability.required) else Exit.MACHINE
     if as_json:
         click.echo(json.dumps(envelope("doctor", code, capabilities=found)))
@@ -41,6 +42,14 @@ def command(as_json: bool) -> int:
         if not capability.present and capability.mend:
             click.echo(f"     {'':<{width}}  mend: {capability.mend}")
     return code
+
+
+def _disassembler() -> Capability:
+    """What `cuda-lsp profile --sass` needs."""
+    found = disassembler()
+    if found is None:
+        return Capability("nvdisasm", False, "machine code is not shown", "pip install nvidia-cuda-nvdisasm")
+    return Capability("nvdisasm", True, str(found))
 
 
 def _recorder() -> Capability:

@@ -96,7 +96,7 @@ def command(
     counted, built = _counted(found, opened)
     if ncu:
         own, where = asked(opened, wanted, flags)
-    code = _sass(counted, built, opened) if sass else None
+    code = _sass(counted, built, opened, screen if ptx else None) if sass else None
     if as_json:
         click.echo(json.dumps(_envelope(counted, opened, ptx, code, own)))
         return Exit.OK
@@ -147,10 +147,14 @@ def _counted(found: tuple[Profile, Build] | CompileFailure | str, opened: Opened
     raise CommandError(Exit.INPUT, text)
 
 
-def _sass(counted: Profile, built: Build, opened: Opened) -> dict[int, tuple[str, ...]]:
+def _sass(counted: Profile, built: Build, opened: Opened, screen: Screen | None) -> dict[int, tuple[str, ...]] | None:
+    """Machine code by line. Where there is none, ``screen`` notes why if there is something else to show."""
     try:
         return by_line(built, {one.kernel for one in counted.launches}, opened.document.path)
     except NoDisassembly as error:
+        if screen is not None:
+            screen.note(str(error))
+            return None
         raise CommandError(Exit.MACHINE, str(error)) from error
 
 
