@@ -135,7 +135,7 @@ ATTACKS = (
         "scale",
         ((_BODY, "if (i < n) y[i] = isnan(x[n - 1 - i]) ? 0.0f : 1.5f * x[i] + 0.25f;"),),
         "special values",
-        "elsewhere",
+        "NaN and infinity",  # elsewhere, or where the other one stands
         special="refuse",
     ),
     Attack(
