@@ -9,8 +9,10 @@ is written to FILE together with a hash of the code. A later run of the same cod
 gets through all of it; when the time is up, the rest is skipped with that reason.
 """
 
+import contextlib
 import hashlib
 import json
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +23,12 @@ from hypothesis import HealthCheck, settings
 from agent.execution.gpu import Gpu, open_gpu, why_no_gpu
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# What a script starts in its background ignores these signals, and so would all that tests start.
+for _name in ("SIGINT", "SIGHUP"):
+    with contextlib.suppress(AttributeError, ValueError):
+        if signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
+            signal.signal(getattr(signal, _name), lambda *_: None)
 
 settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("drawn"), derandomize=True)
