@@ -42,7 +42,8 @@ def ended(command: tuple[str, ...], number: int, begun: str, env: dict[str, str]
             until = time.monotonic() + SECONDS
             while not list(folder.glob(begun)) and running.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
-            below = descendants(running.pid)
+            while not (below := descendants(running.pid)) and running.poll() is None and time.monotonic() < until:
+                time.sleep(0.02)  # what it starts comes a moment after the folder
             assert below and running.poll() is None, "it ended by itself"
             running.send_signal(number)
             _, said = running.communicate(timeout=SECONDS)
