@@ -212,3 +212,8 @@ def _smallest(document: "Document", body: Span) -> Node:
     while found is not None and found.type != "function_definition":
         found = found.parent
     return found or document.tree.root_node
+
+
+def is_pack(parameter: Node) -> bool:
+    """Whether a parameter stands for any number of arguments: ``Args... args``."""
+    return parameter.type == "variadic_parameter_declaration"

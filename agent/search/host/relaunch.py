@@ -12,6 +12,7 @@ from agent.source.edits import Edit
 from agent.source.launch import LaunchSite
 from agent.source.line_ends import line_end
 from agent.source.span import Span
+from agent.workload.bind import FREE_SHARED
 from agent.workload.expression import Expression, ExpressionError
 from agent.workload.plan import Grid, Launch
 from agent.workload.types import split_arguments
@@ -19,9 +20,6 @@ from agent.workload.types import split_arguments
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = re.compile(r"\w+")
 _DIM3 = re.compile(r"\s*dim3\s*[({](.*)[)}]\s*", re.DOTALL)
-FREE_SHARED = 48 * 1024
-"""Dynamic shared bytes that a launch may ask for without the kernel's attribute being raised (CUDA C++ Programming
-Guide, "Shared Memory")."""
 
 
 def site_edits(site: LaunchSite, before: Launch, after: Launch, spell: Speller, document: Document) -> list[Edit]:

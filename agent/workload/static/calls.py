@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from agent.source.lexing import Macro
 from agent.source.nodes import field as child
-from agent.source.nodes import text_of
+from agent.source.nodes import is_pack, text_of
 from agent.workload import dtypes
 from agent.workload.expression import number
 from agent.workload.static import (
@@ -104,7 +104,7 @@ def follow(function: Function, callee: str, given: list[Node], facts: Facts, sta
     try:
         with facts.call_scope():
             for index, parameter in enumerate(function.parameters):
-                if packs.is_pack(parameter):
+                if is_pack(parameter):
                     shares = cells[index:] if function.reference[index] else [None] * len(cells[index:])
                     packs.bind(parameter, values[index:], shares, facts, state)
                     break

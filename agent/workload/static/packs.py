@@ -8,10 +8,8 @@ from tree_sitter import Node
 from agent.source.nodes import declared_name, descendants
 from agent.source.nodes import field as child
 from agent.workload.static import parts
-from agent.workload.static.state import MAX_ARGUMENTS, Facts, State, is_pack
+from agent.workload.static.state import MAX_ARGUMENTS, Facts, State
 from agent.workload.static.values import Record, Value
-
-__all__ = ["bind", "count", "each", "is_pack"]
 
 
 def bind(parameter: Node, values: Sequence[Value], shared: Sequence[int | None], facts: Facts, state: State) -> None:

@@ -10,7 +10,7 @@ from tree_sitter import Node
 from agent.source.document import Document
 from agent.source.lexing import Macro
 from agent.source.names import names_in
-from agent.source.nodes import declared_name, text_of
+from agent.source.nodes import declared_name, is_pack, text_of
 from agent.source.nodes import field as child
 from agent.source.parsing import parse_tree
 from agent.workload import dtypes, types
@@ -69,11 +69,6 @@ class Function:
     def most(self) -> int:
         """How many it takes at most."""
         return MAX_ARGUMENTS if self.parameters and is_pack(self.parameters[-1]) else len(self.parameters)
-
-
-def is_pack(parameter: Node) -> bool:
-    """``Args... args``"""
-    return parameter.type == "variadic_parameter_declaration"
 
 
 @define
